@@ -1,0 +1,76 @@
+// The workers: who computes which tile next.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/job.h"
+
+namespace attend {
+
+// Where a job stands among others, in units of the caller's virtual clock; lower goes first. The
+// executor knows no clock: it adds what it has served to what it was given,
+//   key(served) = start + min(cost, served + quantum),
+// with `served` the share of `cost` whose tiles have been claimed. So a job no longer than the
+// quantum is ranked by its virtual finish time (first in, first out among equals), and a longer one
+// proceeds a quantum at a time and keeps its share without being passed for ever (start-time fair
+// queueing, Goyal, Vin and Cheng 1996).
+struct Rank {
+  int64_t priority_class = 0;  // lower classes first, whatever the key
+  double start = 0;
+  double cost = 0;     // the job's whole cost over its weight
+  double quantum = 0;
+};
+
+// A source of further jobs that workers ask whenever they are about to choose a tile: the batcher.
+// Both calls come from workers, without the executor's lock.
+class JobSource {
+ public:
+  virtual ~JobSource() = default;
+  // True when waiting work should become a job before a tile of key `next_key` is begun (+infinity
+  // when the worker has nothing else to do). Called for every tile: an atomic load or two.
+  virtual bool Wants(int64_t next_class, double next_key) const = 0;
+  // Makes jobs of waiting work by calling Submit.
+  virtual void Pump() = 0;
+};
+
+struct ExecutorOptions {
+  int threads = 0;               // 0: UsableCpus() of core/cpu_quota.h
+  JobSource* source = nullptr;   // outlives the executor
+};
+
+// A fixed set of worker threads. Each takes the next runnable tile of the job with the lowest key.
+// Every worker rounds to nearest and flushes denormals (FTZ, DAZ). Thread-safe.
+class Executor {
+ public:
+  explicit Executor(const ExecutorOptions& options);
+  // Finishes the submitted jobs, then stops the workers.
+  ~Executor();
+  Executor(const Executor&) = delete;
+  Executor& operator=(const Executor&) = delete;
+
+  // `job_cost` is the sum of the job's tile costs, in FLOP.
+  void Submit(std::shared_ptr<Job> job, const Rank& rank, double job_cost);
+  // Wakes idle workers so that they ask the source.
+  void Wake();
+  // Returns when every submitted job is exhausted.
+  void WaitIdle();
+
+  int threads() const;
+  struct Load {
+    int busy_workers = 0;
+    int64_t open_jobs = 0;
+    int64_t tiles_done = 0;
+    double flop_done = 0;
+    double virtual_time = 0;  // the highest key begun so far less its quantum's lead
+  };
+  Load load() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attend
