@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Attend is built and tested with from the distribution (Debian 12 or 13, or a derivative).
 # Idempotent: does nothing, and needs no root, when every package is already there.
-# usage: deploy/setup.sh [build|test|containers|bench]...   (default: build)
+# usage: deploy/setup.sh [build|test|containers]...   (default: build)
 set -euo pipefail
 
 build=(g++ cmake make ninja-build pkg-config ccache git ca-certificates
@@ -9,13 +9,15 @@ build=(g++ cmake make ninja-build pkg-config ccache git ca-certificates
   libdnnl-dev libhwy-dev libspdlog-dev prometheus-cpp-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
 test=(python3 python3-numpy curl)
+containers=(docker.io docker-compose iptables debootstrap curl prometheus haproxy)
 
 wanted=()
 for set in "${@:-build}"; do
   case "$set" in
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${build[@]}" "${test[@]}") ;;
-    *) echo "setup.sh: unknown set '$set'; expected build or test" >&2; exit 2 ;;
+    containers) wanted+=("${containers[@]}") ;;
+    *) echo "setup.sh: unknown set '$set'; expected build, test or containers" >&2; exit 2 ;;
   esac
 done
 
