@@ -39,8 +39,8 @@ class Job {
   virtual bool exhausted() const = 0;
 
   // Asks that tiles of sequence b not yet begun be left out: they are still claimed and finished,
-  // but Run does nothing for b. Its completion is then called with CANCELLED by a Run, unless it was
-  // completed before. Any thread, any time, more than once.
+  // but Run does nothing for b. Its completion is then called with CANCELLED by a Run, unless it
+  // was completed before. Any thread, any time, more than once.
   virtual void Cancel(int64_t b) = 0;
 };
 

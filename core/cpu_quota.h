@@ -1,0 +1,24 @@
+// How many CPUs the workers may use, and which.
+#pragma once
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace attend {
+
+// max(1, floor(min(cgroup quota, affinity))): more threads than that only wait for each other.
+int UsableCpus();
+// The same for a process that may run on `affinity` CPUs, with the files below `root`.
+int UsableCpus(const std::string& root, int affinity);
+
+// The CPUs to pin `threads` workers to, one each: those of the affinity mask if it confines the
+// process to exactly that many of the machine's CPUs; otherwise none, for others run there too.
+std::vector<int> CpusToPin(int threads);
+// The same for a process allowed on `allowed` of a machine with `online` CPUs.
+std::vector<int> CpusToPin(int threads, const std::vector<int>& allowed, int online);
+
+// Confines `thread` to `cpu`; a refusal by the system is no error, the thread then stays free.
+void PinThread(std::thread& thread, int cpu);
+
+}  // namespace attend
