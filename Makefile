@@ -4,9 +4,10 @@ SHELL := /bin/bash
 BUILD ?= build
 BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
-CONFIGURE = cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE)
+PREFIX ?= /usr/local
+CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE)
 
-.PHONY: help setup build demo test clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -14,17 +15,43 @@ help:  ## list the targets
 setup:  ## install what the build and the tests need (root only if something is missing)
 	@deploy/setup.sh build test
 
-build: setup  ## build build/bin/attend-server, attend and attend-bench
-	@$(CONFIGURE) -DATTEND_TESTS=OFF >/dev/null
+build:  ## set up, build build/bin/attend-server and build/bin/attend
+	@deploy/setup.sh build
+	@$(CONFIGURE) -B $(BUILD) -DATTEND_TESTS=OFF >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS) --target attend-server attend
 
-demo: build  ## build, start the server with the demo model, ask it one question, print the answer
+demo: build  ## set up, build, start the server with the demo model, ask it one question, print the answer
 	@deploy/demo.sh $(BUILD)/bin
 
-test: setup  ## set up, build and run every test
-	@$(CONFIGURE) -DATTEND_TESTS=ON >/dev/null
+test: setup  ## set up, build, run every test
+	@$(CONFIGURE) -B $(BUILD) -DATTEND_TESTS=ON >/dev/null
 	@cmake --build $(BUILD) -j $(JOBS)
 	@ctest --test-dir $(BUILD) --output-on-failure -j $(JOBS)
+
+test-sanitizers: setup  ## every test again under ASan and UBSan, then TSan
+	@for kind in address,undefined thread; do \
+	  $(CONFIGURE) -B $(BUILD)-$${kind%%,*} -DATTEND_TESTS=ON -DATTEND_SANITIZE=$$kind >/dev/null && \
+	  cmake --build $(BUILD)-$${kind%%,*} -j $(JOBS) && \
+	  tests/sanitized.sh $(BUILD)-$${kind%%,*} || exit 1; \
+	done
+
+bench: setup  ## the benchmarks as a table, and build/bench.json
+	@$(CONFIGURE) -B $(BUILD) -DATTEND_TESTS=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target attend-bench attend-server attend
+	@$(BUILD)/bin/attend-bench --benchmark_out=$(BUILD)/bench.json --benchmark_out_format=json
+
+bench-peers: bench  ## install ONNX Runtime, OpenVINO and PyTorch in a virtual environment, run them beside Attend
+	@tests/bench/peers/run.sh $(BUILD)
+
+image:  ## build the container image `attend` (needs a running Docker engine)
+	@docker build -f deploy/Dockerfile -t attend .
+
+test-containers:  ## build and run the image for real, on a Docker engine of the test's own (root)
+	@deploy/setup.sh test containers
+	@tests/containers/image_test.sh
+
+install: build  ## install the programs and the client library under PREFIX
+	@cmake --install $(BUILD) --prefix $(PREFIX)
 
 clean:  ## remove the build folder
 	@rm -rf $(BUILD)
