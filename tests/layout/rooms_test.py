@@ -39,8 +39,8 @@ ROOMS = {
     "client/command/": {"client", "proto", "gRPC", "absl", "CLI11", "nlohmann-json"},
 }
 # The loaders read JSON.
-JSON_LOADERS = {"core/attend_json.cc", "core/safetensors.cc", "core/checkpoint_report.cc",
-                "core/safetensors_index.cc", "core/sharded_safetensors.cc"}
+JSON_LOADERS = {"core/attend_json.cc", "core/safetensors_header.cc", "core/strict_json.h",
+                "core/strict_json.cc", "core/checkpoint_report.cc"}
 # core knows no clock.
 FORBIDDEN_IN_CORE = re.compile(r"(steady_clock|system_clock|high_resolution_clock)::now|clock_gettime")
 

@@ -1,0 +1,115 @@
+#include <absl/strings/ascii.h>
+#include <absl/strings/numbers.h>
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include "core/load_model.h"
+#include "core/quote.h"
+
+namespace attend {
+namespace {
+
+namespace fs = std::filesystem;
+
+absl::Status Invalid(const fs::path& path, absl::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(path.string(), ": ", problem));
+}
+
+bool IsPassedOver(const std::string& name) {
+  // The last is what ext4 puts at the root of a volume.
+  return name[0] == '.' || name[0] == '_' || name == "lost+found";
+}
+
+// Names go into flags (NAME@VERSION), metrics and logs.
+bool IsModelName(const std::string& name) {
+  return name.find('@') == std::string::npos && std::all_of(name.begin(), name.end(), [](char c) {
+           return absl::ascii_isgraph(static_cast<unsigned char>(c));
+         });
+}
+
+// 0 for what is none; "01" would be a second name of "1".
+int64_t ParseVersion(const std::string& name) {
+  int64_t version = 0;
+  const bool is_number = absl::SimpleAtoi(name, &version) && absl::StrCat(version) == name;
+  return is_number ? std::max<int64_t>(version, 0) : 0;
+}
+
+// The folders in `directory`, sorted; links are followed, but must stay inside `root`.
+absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory,
+                                                     const fs::path& root) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  fs::directory_iterator it(directory, error);
+  for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
+    const fs::path path = it->path();
+    if (IsPassedOver(path.filename().string())) continue;
+    std::error_code broken;
+    const fs::path target = fs::canonical(path, broken);
+    if (broken) return Invalid(path, absl::StrCat("can't be followed: ", broken.message()));
+    const auto [at_root, at_target] =
+        std::mismatch(root.begin(), root.end(), target.begin(), target.end());
+    if (at_root != root.end()) {
+      return Invalid(path, absl::StrCat("leads out of the repository, to ", target.string()));
+    }
+    if (fs::is_directory(target, broken)) found.push_back(path);
+  }
+  if (error) return Invalid(directory, absl::StrCat("can't be listed: ", error.message()));
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+absl::StatusOr<std::vector<ModelVersion>> VersionsOf(const fs::path& model, const fs::path& root) {
+  const std::string name = model.filename().string();
+  if (!IsModelName(name)) {
+    return Invalid(model.parent_path(),
+                   absl::StrCat("the model name ", Quoted(name),
+                                " holds a space, '@' or something not printable"));
+  }
+  const absl::StatusOr<std::vector<fs::path>> directories = Subdirectories(model, root);
+  if (!directories.ok()) return directories.status();
+  std::vector<ModelVersion> versions;
+  for (const fs::path& directory : *directories) {
+    const int64_t version = ParseVersion(directory.filename().string());
+    if (version == 0) {
+      return Invalid(directory, absl::StrCat("the version ", Quoted(directory.filename().string()),
+                                             " is no positive integer without leading zeros"));
+    }
+    versions.push_back({name, version, directory.string()});
+  }
+  if (versions.empty()) {
+    std::error_code ignored;
+    const bool flat = fs::exists(model / "attend.json", ignored);
+    return Invalid(model, absl::StrCat("holds no version",
+                                       flat ? ": move its files into the folder 1" : " folder"));
+  }
+  return versions;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& repository) {
+  std::error_code error;
+  const fs::path root = fs::canonical(repository, error);
+  if (error || !fs::is_directory(root, error)) {
+    return absl::NotFoundError(absl::StrCat(repository, ": ",
+                                            error ? error.message() : "is no folder",
+                                            "; expected NAME/VERSION/ in it"));
+  }
+  const absl::StatusOr<std::vector<fs::path>> models = Subdirectories(repository, root);
+  if (!models.ok()) return models.status();
+  std::vector<ModelVersion> all;
+  for (const fs::path& model : *models) {
+    const absl::StatusOr<std::vector<ModelVersion>> versions = VersionsOf(model, root);
+    if (!versions.ok()) return versions.status();
+    all.insert(all.end(), versions->begin(), versions->end());
+  }
+  std::sort(all.begin(), all.end(), [](const ModelVersion& a, const ModelVersion& b) {
+    return std::tie(a.name, a.version) < std::tie(b.name, b.version);
+  });
+  return all;
+}
+
+}  // namespace attend

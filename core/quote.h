@@ -1,0 +1,30 @@
+// Names from files and callers in messages: quoted, with control characters escaped, lists cut
+// short.
+#pragma once
+
+#include <absl/strings/escaping.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/string_view.h>
+
+#include <cstddef>
+#include <string>
+
+namespace attend {
+
+inline std::string Quoted(absl::string_view name) {
+  return absl::StrCat("\"", absl::Utf8SafeCHexEscape(name), "\"");
+}
+
+// "a", "b", "c" and 17 more
+template <typename Names>
+std::string QuotedList(const Names& names, std::size_t limit = 12) {
+  std::string text;
+  std::size_t count = 0;
+  for (const auto& name : names) {
+    if (count++ < limit) absl::StrAppend(&text, count > 1 ? ", " : "", Quoted(name));
+  }
+  if (count > limit) absl::StrAppend(&text, " and ", count - limit, " more");
+  return text;
+}
+
+}  // namespace attend
