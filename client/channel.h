@@ -15,10 +15,10 @@ namespace attend::client {
 
 // PEM files, read once when the channel is made.
 struct TlsOptions {
-  std::string ca_file;           // who may have signed the server; "" is the system's list
-  std::string certificate_file;  // mutual TLS: our own certificate and key, both or neither
-  std::string key_file;
-  std::string server_name;  // the name in the server's certificate where it isn't the target's
+  std::string ca_file = {};           // who may have signed the server; "" is the system's list
+  std::string certificate_file = {};  // mutual TLS: our own certificate and key, both or neither
+  std::string key_file = {};
+  std::string server_name = {};  // the name in the server's certificate where it isn't the target's
 };
 
 // Calls that a server did not take (UNAVAILABLE) are sent again, each wait longer than the last.
