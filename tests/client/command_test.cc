@@ -8,14 +8,14 @@
 
 #include "client/npy.h"
 #include "fake_server.h"
-#include "run_command.h"
+#include "tests/end_to_end/process.h"
 
 namespace attend::client {
 namespace {
 
+using attend::testing::Finished;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using ::testing::Not;
 using ::testing::StartsWith;
 
 class Command : public ::testing::Test {
@@ -48,12 +48,12 @@ class Command : public ::testing::Test {
         << bytes;
     return Path(name);
   }
-  CommandResult Run(std::vector<std::string> arguments,
-                    const std::vector<std::string>& environment = {}) const {
+  Finished Run(std::vector<std::string> arguments,
+               const attend::testing::Environment& environment = {}) const {
     arguments.insert(arguments.begin(), ATTEND_BIN_DIR "/attend");
-    return RunCommand(arguments, environment);
+    return attend::testing::Run(arguments, environment);
   }
-  CommandResult RunAt(const FakeServer& server, std::vector<std::string> arguments) const {
+  Finished RunAt(const FakeServer& server, std::vector<std::string> arguments) const {
     arguments.insert(arguments.end(), {"--target", server.target()});
     return Run(arguments);
   }
@@ -68,7 +68,7 @@ std::string ReadText(const std::string& path) {
 
 TEST_F(Command, InferWritesWhatWasWantedAndTheFacts) {
   FakeServer server;
-  const CommandResult result = RunAt(
+  const Finished result = RunAt(
       server, {"infer", "--model", "fake@7", "--items", WriteFloats("x.npy", {2, 3}), "--want",
                "values,weights", "--request-id", "my-id", "--causal", "--out", Path("new/out")});
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -90,7 +90,7 @@ TEST_F(Command, InferWritesWhatWasWantedAndTheFacts) {
 
 TEST_F(Command, InferSendsEveryInputInItsOwnDtype) {
   FakeServer server;
-  const CommandResult result =
+  const Finished result =
       RunAt(server, {"infer", "--model", "fake", "--items",
                      WriteAs("x.npy", "<f2", "(1, 3)", std::string("\x00\x3c\x00\x3c\x00\x3c", 6)),
                      "--key-mask", WriteAs("k.npy", "|b1", "(1,)", "\x01"), "--attention-mask",
@@ -111,7 +111,7 @@ TEST_F(Command, WrongFilesAreExit2AndNamedBeforeAnythingIsSent) {
   const std::string items = WriteFloats("x.npy", {2, 3});
   const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
     flags.insert(flags.begin(), {"infer", "--model", "fake", "--out", Path("out")});
-    const CommandResult result = RunAt(server, flags);
+    const Finished result = RunAt(server, flags);
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.err, HasSubstr(message));
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
@@ -132,7 +132,7 @@ TEST_F(Command, WrongFilesAreExit2AndNamedBeforeAnythingIsSent) {
 TEST_F(Command, AnUnwritableOutFolderIsExit2) {
   FakeServer server;
   const std::string file = WriteFloats("x.npy", {2, 3});
-  const CommandResult result =
+  const Finished result =
       RunAt(server, {"infer", "--model", "fake", "--items", file, "--out", file + "/sub"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_THAT(result.err, HasSubstr("can't be made"));
@@ -141,8 +141,8 @@ TEST_F(Command, AnUnwritableOutFolderIsExit2) {
 TEST_F(Command, TheServersMessageIsPrintedAsItIsWithItsExitCode) {
   FakeServer server;
   const auto expect = [&](const std::string& model, int exit_code, const std::string& message) {
-    const CommandResult result = RunAt(server, {"infer", "--model", model, "--items",
-                                                WriteFloats("x.npy", {2, 3}), "--out", Path("o")});
+    const Finished result = RunAt(server, {"infer", "--model", model, "--items",
+                                           WriteFloats("x.npy", {2, 3}), "--out", Path("o")});
     EXPECT_EQ(result.exit_code, exit_code);
     EXPECT_EQ(result.err, message + "\n");
   };
@@ -159,7 +159,7 @@ TEST_F(Command, TheServersMessageIsPrintedAsItIsWithItsExitCode) {
 
 TEST_F(Command, NoServerIsExit3) {
   for (const char* command : {"models", "explain", "health"}) {
-    const CommandResult result = Run({command, "--target", "localhost:1"});
+    const Finished result = Run({command, "--target", "localhost:1"});
     EXPECT_EQ(result.exit_code, 3) << command;
     EXPECT_NE(result.err, "");
     EXPECT_EQ(result.out, "");
@@ -171,7 +171,7 @@ TEST_F(Command, WrongFlagsAreExit2AndHelpAndVersionAreExit0) {
   EXPECT_EQ(Run({"no-such-command"}).exit_code, 2);
   EXPECT_EQ(Run({"infer"}).exit_code, 2);
   EXPECT_THAT(Run({"infer"}).err, HasSubstr("--items"));
-  const CommandResult duration = Run({"health", "--deadline", "5"});
+  const Finished duration = Run({"health", "--deadline", "5"});
   EXPECT_EQ(duration.exit_code, 2);
   EXPECT_THAT(duration.err, HasSubstr("'5' is no duration"));
   EXPECT_EQ(Run({"--help"}).exit_code, 0);
@@ -181,8 +181,8 @@ TEST_F(Command, WrongFlagsAreExit2AndHelpAndVersionAreExit0) {
 
 TEST_F(Command, FlagsComeFromTheEnvironmentToo) {
   FakeServer server;
-  const CommandResult result =
-      Run({"models"}, {"ATTEND_TARGET=" + server.target(), "ATTEND_JSON=true"});
+  const Finished result =
+      Run({"models"}, {{"ATTEND_TARGET", server.target()}, {"ATTEND_JSON", "true"}});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_THAT(result.out, HasSubstr("\"name\": \"fake\""));
 }
@@ -193,26 +193,26 @@ TEST_F(Command, ModelsPrintsATableOrOneModelsNames) {
       RunAt(server, {"models"}).out,
       "MODEL  VERSION  KIND       d_f  d_k  d_v  d_out  HEADS  NORMALIZER  CAUSAL  MAX ITEMS\n"
       "fake         7  attention    3    0    0      3      1  softmax     no              0\n");
-  const CommandResult one = RunAt(server, {"models", "fake"});
+  const Finished one = RunAt(server, {"models", "fake"});
   EXPECT_THAT(one.out, HasSubstr("features: a, position, b\nitems: The, cat, it\n"));
   EXPECT_EQ(RunAt(server, {"models", "other"}).exit_code, 2);
 }
 
 TEST_F(Command, HealthTellsServingFromNotServing) {
   FakeServer server;
-  const CommandResult serving = RunAt(server, {"health"});
+  const Finished serving = RunAt(server, {"health"});
   EXPECT_EQ(serving.exit_code, 0);
   EXPECT_EQ(serving.out, "SERVING\n");
   EXPECT_EQ(RunAt(server, {"health", "--service", "no.such.Service"}).exit_code, 2);
   server.SetServing(false);
-  const CommandResult draining = RunAt(server, {"health"});
+  const Finished draining = RunAt(server, {"health"});
   EXPECT_EQ(draining.exit_code, 3);
   EXPECT_EQ(draining.err, "NOT_SERVING\n");
 }
 
 TEST_F(Command, ExplainNamesWhoAnswers) {
   FakeServer server;
-  const CommandResult result = RunAt(server, {"explain", "--model", "fake", "the", "CAT, it."});
+  const Finished result = RunAt(server, {"explain", "--model", "fake", "the", "CAT, it."});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.out,
             "fake@7: how well did each item (column) answer each item's (row) question\n"
@@ -235,7 +235,7 @@ TEST_F(Command, ExplainNamesWhoAnswers) {
 
 TEST_F(Command, ExplainTakesItemsOfAModelWithoutNames) {
   FakeServer server;
-  const CommandResult result = RunAt(
+  const Finished result = RunAt(
       server, {"explain", "--model", "fake", "--items", WriteFloats("x.npy", {2, 3}), "--json"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(
@@ -249,7 +249,7 @@ TEST_F(Command, ExplainTakesItemsOfAModelWithoutNames) {
 
 TEST_F(Command, ExplainNamesAnUnknownWordAndCloseOnes) {
   FakeServer server;
-  const CommandResult result = RunAt(server, {"explain", "--model", "fake", "the", "kat"});
+  const Finished result = RunAt(server, {"explain", "--model", "fake", "the", "kat"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err,
             "model 'fake' does not know the word 'kat'; it knows, among others: cat, it, The\n");
