@@ -16,27 +16,36 @@
 namespace attend {
 
 struct BatcherOptions {
-  int threads = 0;                                 // 0: what the container may use
+  int threads = 0;  // 0: what the container may use
+  // A batch is closed when one of these is reached; a request beyond one of them goes alone.
   int64_t max_batch_items = 8192;
   int64_t max_batch_requests = 256;
-  std::chrono::microseconds max_queue_delay{0};    // how long to wait for company; 0: not at all
+  std::chrono::microseconds max_batch_cost{20000};  // one worker's time, as the cost model says
+  std::chrono::microseconds max_queue_delay{0};     // how long to wait for company; 0: not at all
+  // What waits is refused beyond these.
   int64_t max_queued_requests = 4096;
-  int64_t max_queued_bytes = int64_t{1} << 30;
+  std::chrono::microseconds max_queued_cost{0};  // one worker's time; 0: a second of all workers
+  int64_t max_queued_bytes = int64_t{1} << 30;   // of bodies, from admission to answer
+  // A request that has waited so long counts as one priority higher.
+  std::chrono::milliseconds ageing{1000};
   std::function<Clock::time_point()> now = Clock::now;  // tests pass their own
 };
 
 // A request's name for Cancel.
 using RequestHandle = uint64_t;
 
-// Owns the queue, the timer thread and the executor. Thread-safe.
+// Owns the queue, the timer thread and the executor. Thread-safe. Destruction abandons what is
+// left.
 class Batcher : public JobSource {
  public:
   Batcher(const BatcherOptions& options, BatchObserver* observer);  // observer outlives it
   ~Batcher() override;
 
   // Whether a body of `bytes` may be decoded now: asked before the copy. On success the bytes are
-  // held until the returned object dies (PendingRequest::storage keeps it).
-  // RESOURCE_EXHAUSTED (kQueueFull with RetryAfter), UNAVAILABLE (kDraining).
+  // held until the returned object dies (PendingRequest::storage keeps it), at the latest when the
+  // request has ended and no worker reads it any more.
+  // RESOURCE_EXHAUSTED (kQueueFull with RetryAfter), INVALID_ARGUMENT (kTooLarge: more than
+  // max_queued_bytes), UNAVAILABLE (kDraining). The observer is not told: the model is not known.
   absl::StatusOr<std::shared_ptr<const void>> Admit(int64_t bytes);
 
   // Takes the request over; request.done is called exactly once, possibly before this returns.
@@ -52,9 +61,16 @@ class Batcher : public JobSource {
   void Abandon();
 
   Executor::Load load() const;
+  QueueFacts queue() const;
+  int threads() const;
 
+  // Does what has become due by `now`: deadlines and delay bounds. A thread of the batcher calls it
+  // in time; tests that move the clock do so themselves.
+  void Tick();
+
+  // For the executor.
   bool Wants(int64_t next_class, double next_key) const override;
-  void Pump() override;
+  bool Pump() override;
 
  private:
   struct Impl;

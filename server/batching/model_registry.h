@@ -13,15 +13,17 @@
 
 #include "core/load_model.h"
 #include "core/mutex.h"
+#include "server/batching/cost_model.h"
 
 namespace attend {
 
-// One version of one model, ready to compute. Immutable.
+// One version of one model, ready to compute. Immutable, but for what is learnt of its cost.
 struct ServedModel {
   std::string name;
   int64_t version = 1;
   std::unique_ptr<const Model> model;
   ModelBatchingOptions batching;
+  std::shared_ptr<CostModel> cost = std::make_shared<CostModel>();
 };
 
 // Thread-safe. Handing out shared ownership lets a version finish what it took after it is removed.

@@ -40,7 +40,7 @@ struct PendingRequest {
   int64_t bytes = 0;                         // held by storage, for --max-queued-bytes
   Clock::time_point arrival;
   Clock::time_point deadline = Clock::time_point::max();
-  uint32_t priority = 0;                     // 0 = normal, 1 = highest, then 2, 3 ...
+  uint32_t priority = 0;  // 0 = normal, 1 = highest, then 2, 3 ...
   Completion done;
 };
 

@@ -12,12 +12,12 @@ namespace attend {
 
 // Bounded: these are label values.
 enum class RefusalReason {
-  kQueueFull,   // RESOURCE_EXHAUSTED, a bound on queued requests, cost or bytes; has RetryAfter
-  kTooLarge,    // INVALID_ARGUMENT, more than this server or model ever takes
-  kExpired,     // DEADLINE_EXCEEDED, passed before or in the queue
-  kPredicted,   // DEADLINE_EXCEEDED, can't be met any more
-  kCancelled,   // CANCELLED, the caller is gone
-  kDraining,    // UNAVAILABLE
+  kQueueFull,  // RESOURCE_EXHAUSTED, a bound on queued requests, cost or bytes; has RetryAfter
+  kTooLarge,   // INVALID_ARGUMENT, more than this server or model ever takes
+  kExpired,    // DEADLINE_EXCEEDED, passed before or in the queue
+  kPredicted,  // DEADLINE_EXCEEDED, can't be met any more
+  kCancelled,  // CANCELLED, the caller is gone
+  kDraining,   // UNAVAILABLE
 };
 
 // "queue_full", "too_large", "expired", "predicted", "cancelled", "draining"

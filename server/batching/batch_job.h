@@ -1,0 +1,65 @@
+// A batch's job as the executor sees it: the model's own, timed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+#include "core/job.h"
+#include "server/batching/pending_request.h"
+
+namespace attend {
+
+// Keeps the model alive until its job is gone, and adds up what the job's tiles take.
+class BatchJob : public Job {
+ public:
+  struct Measured {
+    double seconds = 0;  // summed over the tiles
+    double flop = 0;     // of these tiles, those left out after Cancel included
+    bool whole = true;   // nothing was left out or failed
+  };
+  // `ended` is called once, when the job is let go; without any lock.
+  BatchJob(std::shared_ptr<const ServedModel> model, std::shared_ptr<Job> job,
+           std::function<Clock::time_point()> now, std::function<void(const Measured&)> ended)
+      : model_(std::move(model)),
+        job_(std::move(job)),
+        now_(std::move(now)),
+        ended_(std::move(ended)) {}
+  ~BatchJob() override {
+    ended_({static_cast<double>(nanoseconds_.load()) * 1e-9, flop_, !disturbed_.load()});
+  }
+
+  int64_t runnable() const override { return job_->runnable(); }
+  bool Claim(Tile* tile) override { return job_->Claim(tile); }
+  void Run(const Tile& tile, Workspace& workspace) override {
+    const Clock::time_point start = now_();
+    job_->Run(tile, workspace);
+    nanoseconds_ += std::chrono::nanoseconds(now_() - start).count();
+  }
+  void Fail(const Tile& tile, const absl::Status& status) override {
+    disturbed_ = true;
+    job_->Fail(tile, status);
+  }
+  int64_t Finish(const Tile& tile) override {
+    flop_ += tile.cost;
+    return job_->Finish(tile);
+  }
+  bool exhausted() const override { return job_->exhausted(); }
+  void Cancel(int64_t b) override {
+    disturbed_ = true;
+    job_->Cancel(b);
+  }
+
+ private:
+  const std::shared_ptr<const ServedModel> model_;
+  const std::shared_ptr<Job> job_;
+  const std::function<Clock::time_point()> now_;
+  const std::function<void(const Measured&)> ended_;
+  std::atomic<int64_t> nanoseconds_{0};
+  double flop_ = 0;  // guarded by the executor's lock
+  std::atomic<bool> disturbed_{false};
+};
+
+}  // namespace attend

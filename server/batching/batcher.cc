@@ -1,0 +1,241 @@
+#include "server/batching/batcher.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <optional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/cpu_quota.h"
+#include "core/mutex.h"
+#include "server/batching/batch_job.h"
+#include "server/batching/byte_budget.h"
+#include "server/batching/request_queue.h"
+
+namespace attend {
+namespace {
+
+double Seconds(std::chrono::microseconds duration) {
+  return std::chrono::duration<double>(duration).count();
+}
+
+std::chrono::nanoseconds Nanoseconds(double seconds) {
+  return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
+}
+
+int Threads(const BatcherOptions& options) {
+  return options.threads > 0 ? options.threads : UsableCpus();
+}
+
+}  // namespace
+
+struct Batcher::Impl {
+  Impl(const BatcherOptions& options, BatchObserver* observer)
+      : options(options),
+        observer(observer),
+        bytes(options.max_queued_bytes),
+        queue(MakeQueueOptions(), observer) {}
+
+  QueueOptions MakeQueueOptions();
+  bool StartBatch();
+  void Deliver(Outcomes outcomes, const std::vector<JobCancel>& cancels = {});
+  void RunTimer();
+  void ArmTimer();
+  void Tick();
+
+  const BatcherOptions options;
+  BatchObserver* const observer;
+  ByteBudget bytes;
+  RequestQueue queue;
+  std::optional<Executor> executor;
+
+  Mutex timer_mutex;
+  CondVar timer_changed;
+  bool stopping ABSL_GUARDED_BY(timer_mutex) = false;
+  std::atomic<Clock::time_point> armed{Clock::time_point::max()};
+  std::thread timer;
+};
+
+QueueOptions Batcher::Impl::MakeQueueOptions() {
+  const int workers = Threads(options);
+  QueueOptions q;
+  q.policy.ageing = options.ageing;
+  q.limits = {.max_items = options.max_batch_items,
+              .max_requests = options.max_batch_requests,
+              .max_cost = Seconds(options.max_batch_cost),
+              .max_delay = options.max_queue_delay};
+  q.max_queued_requests = options.max_queued_requests;
+  q.max_queued_cost =
+      options.max_queued_cost.count() > 0 ? Seconds(options.max_queued_cost) : workers;
+  q.workers = workers;
+  q.virtual_time = [this] { return executor->virtual_time(); };
+  q.held_bytes = [this] { return bytes.held(); };
+  return q;
+}
+
+void Batcher::Impl::Deliver(Outcomes outcomes, const std::vector<JobCancel>& cancels) {
+  for (const JobCancel& cancel : cancels) cancel.job->Cancel(cancel.sequence);
+  for (Outcome& outcome : outcomes) {
+    const ServedModel& model = *outcome.model;
+    if (outcome.answer.ok()) {
+      const RequestTiming& timing = outcome.answer->timing;
+      observer->OnRequestComputed(
+          {model.name, model.version, outcome.items, timing.queue, timing.compute});
+    } else if (const auto reason = ReasonOf(outcome.answer.status())) {
+      observer->OnRequestRefused(model.name, *reason);
+    }
+    outcome.done(std::move(outcome.answer));
+  }
+}
+
+bool Batcher::Impl::StartBatch() {
+  std::optional<TakenBatch> taken = queue.Take(options.now());
+  if (!taken) return false;
+  const std::shared_ptr<RunningBatch> batch = taken->batch;
+  const ServedModel& served = *batch->model;
+  double flop = 0;
+  for (const SequenceInput& input : taken->inputs) {
+    flop += served.model->Cost(input.num_items(), input.causal);
+  }
+  observer->OnBatchStarted({served.name, served.version,
+                            static_cast<int64_t>(batch->handles.size()), batch->items, flop,
+                            Nanoseconds(batch->cost)});
+
+  auto forward =
+      served.model->Forward(PackedBatch(std::move(taken->inputs)),
+                            [this, batch](int64_t b, absl::StatusOr<SequenceOutput> output) {
+                              Outcomes outcomes;
+                              queue.Finish(*batch, b, std::move(output), options.now(), outcomes);
+                              Deliver(std::move(outcomes));
+                            });
+  if (!forward.ok()) {
+    Outcomes outcomes;
+    for (int64_t b = 0; b < static_cast<int64_t>(batch->handles.size()); ++b) {
+      queue.Finish(*batch, b, forward.status(), options.now(), outcomes);
+    }
+    Deliver(std::move(outcomes));
+    return true;
+  }
+  auto job = std::make_shared<BatchJob>(
+      batch->model, *std::move(forward), options.now,
+      [this, model = batch->model, cost = batch->cost](const BatchJob::Measured& measured) {
+        if (measured.whole) model->cost->Learn(cost, measured.seconds);
+        observer->OnBatchFinished({model->name, model->version, Nanoseconds(cost),
+                                   Nanoseconds(measured.seconds), measured.flop});
+      });
+  for (const JobCancel& cancel : queue.Attach(*batch, job)) job->Cancel(cancel.sequence);
+  executor->Submit(std::move(job), batch->rank, flop);
+  return true;
+}
+
+void Batcher::Impl::Tick() {
+  Outcomes outcomes;
+  std::vector<JobCancel> cancels;
+  queue.Expire(options.now(), outcomes, cancels);
+  Deliver(std::move(outcomes), cancels);
+  executor->Wake();
+}
+
+void Batcher::Impl::ArmTimer() {
+  if (queue.next_look() >= armed.load()) return;
+  MutexLock lock(&timer_mutex);
+  timer_changed.notify_one();
+}
+
+void Batcher::Impl::RunTimer() {
+  timer_mutex.Lock();
+  while (!stopping) {
+    armed.store(queue.next_look());
+    // Whoever enqueues either sees what is armed or is seen by this second look.
+    const Clock::time_point next = queue.next_look();
+    if (next < armed.load()) continue;
+    const Clock::time_point now = options.now();
+    if (next > now) {
+      // Half an hour at most: `next` may be the end of time, which clocks can't add up to.
+      const Clock::duration wait = std::min<Clock::duration>(next - now, std::chrono::minutes(30));
+      timer_changed.wait_for(timer_mutex, wait);
+      continue;
+    }
+    timer_mutex.Unlock();
+    Tick();
+    timer_mutex.Lock();
+  }
+  timer_mutex.Unlock();
+}
+
+Batcher::Batcher(const BatcherOptions& options, BatchObserver* observer)
+    : impl_(std::make_unique<Impl>(options, observer)) {
+  impl_->executor.emplace(ExecutorOptions{.threads = Threads(options), .source = this});
+  impl_->timer = std::thread([this] { impl_->RunTimer(); });
+}
+
+Batcher::~Batcher() {
+  Abandon();
+  {
+    MutexLock lock(&impl_->timer_mutex);
+    impl_->stopping = true;
+    impl_->timer_changed.notify_one();
+  }
+  impl_->timer.join();
+  impl_->executor.reset();
+}
+
+absl::StatusOr<std::shared_ptr<const void>> Batcher::Admit(int64_t bytes) {
+  if (bytes > impl_->bytes.limit()) {
+    return Refuse(RefusalReason::kTooLarge,
+                  absl::StrCat("the request has ", bytes, " bytes; this server holds at most ",
+                               impl_->bytes.limit(), " at a time (--max-queued-bytes)"));
+  }
+  if (absl::Status status = impl_->queue.Admissible(); !status.ok()) return status;
+  if (auto held = impl_->bytes.Reserve(bytes)) return held;
+  return Refuse(
+      RefusalReason::kQueueFull,
+      absl::StrCat("the queue is full: ", impl_->bytes.held(), " bytes are held, this request has ",
+                   bytes, ", --max-queued-bytes is ", impl_->bytes.limit(), "; try again later"),
+      impl_->queue.RetryAfter());
+}
+
+RequestHandle Batcher::Enqueue(PendingRequest request) {
+  const double cost = request.model->cost->Seconds(*request.model->model, request.input.num_items(),
+                                                   request.input.causal);
+  Outcomes outcomes;
+  const RequestHandle handle =
+      impl_->queue.Add(std::move(request), cost, impl_->options.now(), outcomes);
+  impl_->Deliver(std::move(outcomes));
+  impl_->ArmTimer();
+  impl_->executor->Wake();
+  return handle;
+}
+
+void Batcher::Cancel(RequestHandle handle) {
+  Outcomes outcomes;
+  std::vector<JobCancel> cancels;
+  impl_->queue.Cancel(handle, impl_->options.now(), outcomes, cancels);
+  impl_->Deliver(std::move(outcomes), cancels);
+}
+
+void Batcher::Drain() { impl_->queue.Drain(); }
+
+bool Batcher::WaitDrained(Clock::time_point deadline) { return impl_->queue.WaitEmpty(deadline); }
+
+void Batcher::Abandon() {
+  Outcomes outcomes;
+  std::vector<JobCancel> cancels;
+  impl_->queue.Abandon(impl_->options.now(), outcomes, cancels);
+  impl_->Deliver(std::move(outcomes), cancels);
+}
+
+Executor::Load Batcher::load() const { return impl_->executor->load(); }
+QueueFacts Batcher::queue() const { return impl_->queue.facts(); }
+int Batcher::threads() const { return impl_->executor->threads(); }
+void Batcher::Tick() { impl_->Tick(); }
+
+bool Batcher::Wants(int64_t next_class, double next_key) const {
+  return impl_->queue.Wants(next_class, next_key);
+}
+
+bool Batcher::Pump() { return impl_->StartBatch(); }
+
+}  // namespace attend
