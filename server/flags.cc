@@ -1,0 +1,118 @@
+#include "server/flags.h"
+
+#include <absl/strings/ascii.h>
+#include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
+#include <absl/time/time.h>
+
+#include <CLI/CLI.hpp>
+#include <limits>
+
+#include "server/version.h"
+
+namespace attend {
+namespace {
+
+constexpr char kDescription[] = "Serves self-attention over gRPC on CPUs.";
+constexpr char kExamples[] = R"(
+Examples:
+  attend-server                                          serve the demo model on localhost:8001
+  attend-server --model-repository models                serve models/NAME/VERSION/
+  attend-server --grpc-address 0.0.0.0:8001 --threads 4  serve other machines by four threads
+  ATTEND_LOG_FORMAT=json attend-server                   every flag is also a variable
+
+Durations are like 200us, 5ms, 1.5s; sizes like 65536, 256MiB, 1GiB.)";
+
+// "--max-queue-delay" is also ATTEND_MAX_QUEUE_DELAY.
+std::string VariableOf(const std::string& flag) {
+  return absl::AsciiStrToUpper(absl::StrReplaceAll(flag, {{"--", "ATTEND_"}, {"-", "_"}}));
+}
+
+template <typename Value>
+CLI::Option* AddFlag(CLI::App& app, const std::string& name, Value& value,
+                     const std::string& help) {
+  return app.add_option(name, value, help)->capture_default_str()->envname(VariableOf(name));
+}
+
+template <typename Duration>
+void AddDuration(CLI::App& app, const std::string& name, Duration& value, const std::string& help) {
+  const auto parse = [&value](const CLI::results_t& results) {
+    absl::Duration parsed;
+    if (!absl::ParseDuration(results.back(), &parsed) || parsed < absl::ZeroDuration() ||
+        parsed > absl::Hours(24)) {
+      return false;
+    }
+    value = absl::FromChrono(Duration(1)) * 0 == parsed
+                ? Duration(0)
+                : Duration(parsed / absl::FromChrono(Duration(1)));
+    return true;
+  };
+  app.add_option(name, parse, help)
+      ->default_str(absl::FormatDuration(absl::FromChrono(value)))
+      ->type_name("DURATION")
+      ->envname(VariableOf(name));
+}
+
+void AddSize(CLI::App& app, const std::string& name, int64_t& value, const std::string& help) {
+  AddFlag(app, name, value, help)
+      ->transform(CLI::AsSizeValue(false))
+      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
+      ->default_str(absl::StrCat(value >> 20, "MiB"))
+      ->type_name("SIZE");
+}
+
+void AddFlags(CLI::App& app, Flags& flags) {
+  AddFlag(app, "--model-repository", flags.model_repository,
+          "directory of NAME/VERSION/ models; without it the embedded model \"demo\"")
+      ->type_name("DIR");
+  app.add_flag("--allow-partial", flags.allow_partial,
+               "serve the other models when some are broken")
+      ->envname("ATTEND_ALLOW_PARTIAL");
+  AddFlag(app, "--grpc-address", flags.grpc_address, "where gRPC listens; port 0 takes a free one")
+      ->type_name("HOST:PORT");
+  AddFlag(app, "--metrics-address", flags.metrics_address, "where HTTP /metrics listens")
+      ->type_name("HOST:PORT");
+  AddFlag(app, "--threads", flags.threads, "threads that compute; 0: as many as there are CPUs")
+      ->check(CLI::Range(0, 1024));
+  const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
+  AddFlag(app, "--max-batch-items", flags.max_batch_items, "items of a batch, all its sequences")
+      ->check(count);
+  AddFlag(app, "--max-batch-requests", flags.max_batch_requests, "sequences of a batch")
+      ->check(count);
+  AddDuration(app, "--max-queue-delay", flags.max_queue_delay,
+              "how long a request may wait for company");
+  AddFlag(app, "--max-queued-requests", flags.max_queued_requests,
+          "requests that may wait; more are refused")
+      ->check(count);
+  AddSize(app, "--max-queued-bytes", flags.max_queued_bytes,
+          "bytes of requests and answers held; more are refused");
+  AddSize(app, "--max-message-bytes", flags.max_message_bytes, "bytes of a request, of an answer");
+  AddDuration(app, "--drain-delay", flags.drain_delay,
+              "after SIGTERM, how long requests are still accepted");
+  AddDuration(app, "--grace-period", flags.grace_period,
+              "after that, how long accepted requests may take");
+  AddFlag(app, "--log-level", flags.log_level, "how much to log")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
+  AddFlag(app, "--log-format", flags.log_format, "how to log")
+      ->check(CLI::IsMember({"text", "json"}));
+}
+
+}  // namespace
+
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
+  Flags flags;
+  CLI::App app(kDescription, "attend-server");
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.footer(kExamples);
+  app.set_version_flag("--version", VersionText);
+  AddFlags(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    *exit_code = app.exit(error) == 0 ? 0 : 2;
+    return std::nullopt;
+  }
+  return flags;
+}
+
+}  // namespace attend

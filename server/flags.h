@@ -1,0 +1,33 @@
+// The command line of attend-server; every flag is also an ATTEND_* variable.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace attend {
+
+struct Flags {
+  std::string model_repository;  // empty: the demo model
+  bool allow_partial = false;
+  std::string grpc_address = "localhost:8001";
+  std::string metrics_address = "localhost:8002";
+  int threads = 0;
+  int64_t max_batch_items = 8192;
+  int64_t max_batch_requests = 256;
+  std::chrono::microseconds max_queue_delay{0};
+  int64_t max_queued_requests = 4096;
+  int64_t max_queued_bytes = int64_t{1} << 30;
+  int64_t max_message_bytes = int64_t{256} << 20;
+  std::chrono::milliseconds drain_delay{5000};
+  std::chrono::milliseconds grace_period{30000};
+  std::string log_level = "info";
+  std::string log_format = "text";
+};
+
+// Nothing, with the exit code in *exit_code, when the process is done: --help and --version print
+// to standard output and are 0; a wrong flag is explained on standard error and is 2.
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code);
+
+}  // namespace attend

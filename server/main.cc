@@ -1,0 +1,97 @@
+// attend-server: starts, serves, drains.
+#include <absl/status/status.h>
+#include <absl/strings/str_cat.h>
+
+#include <cstdlib>
+
+#include "core/onednn_runtime.h"
+#include "server/batching/batcher.h"
+#include "server/drain.h"
+#include "server/exchange_report.h"
+#include "server/flags.h"
+#include "server/models.h"
+#include "server/observe/log.h"
+#include "server/observe/metrics.h"
+#include "server/observe/metrics_server.h"
+#include "server/rpc/grpc_server.h"
+#include "server/signals.h"
+#include "server/version.h"
+
+namespace attend {
+namespace {
+
+BatcherOptions BatcherOptionsOf(const Flags& flags) {
+  BatcherOptions options;
+  options.threads = flags.threads;
+  options.max_batch_items = flags.max_batch_items;
+  options.max_batch_requests = flags.max_batch_requests;
+  options.max_queue_delay = flags.max_queue_delay;
+  options.max_queued_requests = flags.max_queued_requests;
+  options.max_queued_bytes = flags.max_queued_bytes;
+  return options;
+}
+
+int Fail(const absl::Status& status) {
+  Log(LogLevel::kError, "failed", {{"reason", std::string(status.message())}});
+  return EXIT_FAILURE;
+}
+
+std::string ModelNames(const ModelRegistry& registry) {
+  std::string names;
+  for (const auto& model : registry.List()) {
+    absl::StrAppend(&names, names.empty() ? "" : ",", model->name, "@", model->version);
+  }
+  return names;
+}
+
+Metrics::Sampled SampleOf(const Batcher& batcher) {
+  const Executor::Load load = batcher.load();
+  return {batcher.threads(), load.busy_workers, load.open_jobs, load.flop_done};
+}
+
+int Serve(const Flags& flags) {
+  if (auto status = ConfigureLog({flags.log_level, flags.log_format}); !status.ok()) {
+    return Fail(status);
+  }
+  RouteGrpcLog();
+  Drain drain;
+  ModelRegistry registry;
+  std::vector<absl::Status> broken;
+  const absl::Status loaded =
+      LoadModels({flags.model_repository, flags.allow_partial}, &registry, &broken);
+  for (const absl::Status& status : broken) {
+    Log(LogLevel::kError, "broken", {{"reason", std::string(status.message())}});
+  }
+  if (!loaded.ok()) return Fail(loaded);
+
+  Metrics metrics({VersionNumber(), CommitId(), OneDnnIsa(), OneDnnVersion()});
+  ExchangeReport report(&metrics);
+  Batcher batcher(BatcherOptionsOf(flags), &metrics);
+  metrics.SampleWith([&batcher] { return SampleOf(batcher); });
+  auto metrics_server = MetricsServer::Start(flags.metrics_address, metrics);
+  if (!metrics_server.ok()) return Fail(metrics_server.status());
+  auto server = GrpcServer::Start({flags.grpc_address},
+                                  {&registry, &batcher, flags.max_message_bytes}, &report);
+  if (!server.ok()) return Fail(server.status());
+  (*server)->SetServing(true);
+  Log(LogLevel::kInfo, "listening",
+      {{"grpc", (*server)->address()},
+       {"metrics", (*metrics_server)->address()},
+       {"models", ModelNames(registry)},
+       {"threads", int64_t{batcher.threads()}},
+       {"isa", OneDnnIsa()},
+       {"onednn", OneDnnVersion()},
+       {"version", VersionNumber()}});
+  const bool clean = drain.Run({flags.drain_delay, flags.grace_period}, batcher, **server);
+  metrics.SampleWith(nullptr);
+  return clean ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace attend
+
+int main(int argc, char** argv) {
+  int exit_code = 0;
+  const auto flags = attend::ParseFlags(argc, argv, &exit_code);
+  return flags ? attend::Serve(*flags) : exit_code;
+}

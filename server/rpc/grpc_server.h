@@ -1,0 +1,47 @@
+// The gRPC side of the server: address, services, health, reflection, and how it ends.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "server/rpc/exchange.h"
+#include "server/rpc/serving.h"
+
+namespace attend {
+
+struct GrpcServerOptions {
+  std::string address = "localhost:8001";  // port 0: any free one
+  int pollers = 2;
+};
+
+// Thread-safe.
+class GrpcServer {
+ public:
+  // Listens, NOT_SERVING by health until SetServing. `serving`'s pointers and `observer` outlive
+  // the server. UNAVAILABLE naming the address when it can't be had.
+  static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
+                                                           const Serving& serving,
+                                                           ExchangeObserver* observer);
+  // Cancels what is left.
+  ~GrpcServer();
+
+  // The address with the real port.
+  std::string address() const;
+  // What health answers for the empty name and for each service.
+  void SetServing(bool serving);
+  // GOAWAY on every connection, no new ones; calls that live go on.
+  void StopAccepting();
+  // Whether every answer is out; false when that is not so at `deadline`.
+  bool WaitCallsOver(Clock::time_point deadline);
+
+ private:
+  GrpcServer();
+
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace attend
