@@ -1,12 +1,31 @@
 #include "core/onednn_runtime.h"
 
 #include <dlfcn.h>
-
 #include <oneapi/dnnl/dnnl.h>
 
 #include "core/simd_float_mode.h"
 
 namespace attend {
+namespace {
+
+// OpenMP is looked up rather than linked: it must be the one that oneDNN itself runs on, and a
+// oneDNN without OpenMP needs nothing.
+template <typename Function>
+Function* LookUp(const char* name) {
+  return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
+}
+
+void SetOpenMpThreads(int threads) {
+  static const auto set = LookUp<void(int)>("omp_set_num_threads");
+  if (set != nullptr) set(threads);
+}
+
+int OpenMpThreads() {
+  static const auto get = LookUp<int()>("omp_get_max_threads");
+  return get == nullptr ? 1 : get();
+}
+
+}  // namespace
 
 std::string OneDnnVersion() {
   const dnnl_version_t& v = *dnnl_version();
@@ -24,11 +43,10 @@ std::string OneDnnIsa() {
 
 void InitComputeThread() {
   SetFloatMode();
-  // Looked up rather than linked: it must be the OpenMP that oneDNN itself runs on, and a oneDNN
-  // without OpenMP needs nothing.
-  static const auto set_num_threads =
-      reinterpret_cast<void (*)(int)>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
-  if (set_num_threads != nullptr) set_num_threads(1);
+  SetOpenMpThreads(1);
 }
+
+SingleThreadScope::SingleThreadScope() : before_(OpenMpThreads()) { SetOpenMpThreads(1); }
+SingleThreadScope::~SingleThreadScope() { SetOpenMpThreads(before_); }
 
 }  // namespace attend

@@ -16,6 +16,18 @@ std::string OneDnnIsa();
 // ours. Call it first thing on every computing thread; any number of times.
 void InitComputeThread();
 
+// One OpenMP thread for the calling thread's oneDNN calls while it lives.
+class SingleThreadScope {
+ public:
+  SingleThreadScope();
+  ~SingleThreadScope();
+  SingleThreadScope(const SingleThreadScope&) = delete;
+  SingleThreadScope& operator=(const SingleThreadScope&) = delete;
+
+ private:
+  int before_;
+};
+
 // The process's cache of oneDNN primitives, one for every shape class in use. Thread-safe.
 struct PrimitiveCacheStats {
   int64_t size = 0;      // primitives held now

@@ -1,0 +1,356 @@
+#include "core/attention_attend.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <algorithm>
+#include <limits>
+#include <span>
+
+#include "core/attention_project.h"
+#include "core/simd_rows.h"
+
+namespace attend {
+namespace {
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+
+int64_t CountAllowed(const SequenceInput& input, bool causal, int64_t i) {
+  const int64_t keys = causal ? i + 1 : input.num_items();
+  int64_t count = 0;
+  for (int64_t j = 0; j < keys; ++j) {
+    count += (input.key_mask.empty() || input.key_mask[j] != 0) &&
+             (input.attention_mask.empty() || input.attention_mask.row(i)[j] != 0) &&
+             (input.attention_bias.empty() || input.attention_bias.row(i)[j] != kMinusInfinity);
+  }
+  return count;
+}
+
+// One head of a walk. `maximum_`, `sum_`: of softmax, so far. Where a normalizer has no use for
+// `sum_` it keeps what its row needs: 1/|A(i)| for relu, the threshold t for sparsemax.
+class HeadWalk {
+ public:
+  HeadWalk(AttentionBatch& batch, const QueryWalk& walk, int64_t head, float* state,
+           Workspace& workspace)
+      : batch_(batch),
+        walk_(walk),
+        head_(head),
+        key_head_(head / batch.layout().queries_per_key_head()),
+        normalizer_(batch.layer().config.normalizer),
+        input_(batch.packed().sequence(walk.b())),
+        sequence_(batch.sequence(walk.b())),
+        workspace_(workspace) {
+    const AttentionLayout& layout = batch.layout();
+    maximum_ = state;
+    sum_ = maximum_ + kQueryRows;
+    queries_ = sum_ + kQueryRows;
+    y_ = queries_ + walk.height() * layout.key;
+    kept_scores_ = y_ + walk.height() * layout.value;
+  }
+
+  void Begin();
+  // False: a score left float32, and the sequence has failed.
+  bool Visit(int64_t visit);
+  void End();
+
+ private:
+  bool two_passes() const { return normalizer_ == Normalizer::kSparsemax; }
+  float* BlockScores(int64_t block);
+  bool Score(int64_t block, float* scores);
+  ScoreRow RowInput(int64_t block, int64_t r, float* scores) const;
+  void KeepWanted(int64_t block, int64_t r, const float* scores);
+  void SolveSparsemax();
+  void Weigh(int64_t block, float* scores, const float* block_maximum);
+  void NormalizeRow(float* row, int64_t width, int64_t r, float* sum) const;
+  void AddValues(int64_t block, const float* weights, const float* factors);
+  void StoreValues();
+  void FinishWanted();
+  float FinalFactor(int64_t r) const;
+  float* PairRow(FloatBuffer& pairs, int64_t r) const;
+  void Multiply(const ProductShape& shape, const float* a, const float* b, float* c);
+  void FailAt(int64_t r, const char* what);
+
+  AttentionBatch& batch_;
+  const QueryWalk& walk_;
+  const int64_t head_, key_head_;
+  const Normalizer normalizer_;
+  const SequenceInput& input_;
+  AttentionSequence& sequence_;
+  Workspace& workspace_;
+  float* maximum_ = nullptr;      // [rows]
+  float* sum_ = nullptr;          // [rows]
+  float* queries_ = nullptr;      // [height, d_k]
+  float* y_ = nullptr;            // [height, d_v], to be divided by sum_
+  float* kept_scores_ = nullptr;  // sparsemax alone: [blocks][height, keys]
+};
+
+void HeadWalk::Begin() {
+  const AttentionLayout& layout = batch_.layout();
+  const int64_t first_row = batch_.packed().offsets()[walk_.b()] + walk_.first_item();
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    std::copy_n(batch_.row(first_row + r) + head_ * layout.slot, layout.key,
+                queries_ + r * layout.key);
+  }
+  std::fill(queries_ + walk_.rows() * layout.key, queries_ + walk_.height() * layout.key, 0.0f);
+
+  // softmax_one is softmax with one more key whose score and value are 0.
+  const bool one = normalizer_ == Normalizer::kSoftmaxOne;
+  std::fill_n(maximum_, kQueryRows, one ? 0.0f : kMinusInfinity);
+  std::fill_n(sum_, kQueryRows, one ? 1.0f : 0.0f);
+  for (int64_t r = 0; r < walk_.rows() && normalizer_ == Normalizer::kRelu; ++r) {
+    const int64_t n = CountAllowed(input_, sequence_.causal, walk_.first_item() + r);
+    sum_[r] = n > 0 ? 1.0f / static_cast<float>(n) : 0.0f;
+  }
+}
+
+bool HeadWalk::Visit(int64_t visit) {
+  const bool weighs = !two_passes() || visit >= walk_.blocks();
+  const int64_t block = visit % walk_.blocks();
+  float* scores = BlockScores(block);
+  float before[kQueryRows];
+  std::copy_n(maximum_, kQueryRows, before);
+  if (visit < walk_.blocks() && !Score(block, scores)) return false;
+  if (visit == walk_.blocks()) SolveSparsemax();
+  if (weighs) Weigh(block, scores, before);
+  return true;
+}
+
+float* HeadWalk::BlockScores(int64_t block) {
+  if (two_passes()) return kept_scores_ + walk_.height() * sequence_.blocks.first(block);
+  return workspace_.Floats(kScoresSlot, walk_.height() * sequence_.blocks.padded(block));
+}
+
+bool HeadWalk::Score(int64_t block, float* scores) {
+  const int64_t width = sequence_.blocks.padded(block);
+  Multiply({walk_.height(), batch_.layout().key, width}, queries_,
+           batch_.keys(walk_.b(), block, key_head_), scores);
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    float* row = scores + r * width;
+    const ScoreRowResult result = FinishScores(RowInput(block, r, row));
+    if (!result.finite) {
+      FailAt(r, "a score");
+      return false;
+    }
+    maximum_[r] = std::max(maximum_[r], result.maximum);
+    KeepWanted(block, r, row);
+  }
+  return true;
+}
+
+ScoreRow HeadWalk::RowInput(int64_t block, int64_t r, float* scores) const {
+  const int64_t first = sequence_.blocks.first(block), i = walk_.first_item() + r;
+  ScoreRow row;
+  row.scores = scores;
+  row.width = sequence_.blocks.padded(block);
+  row.limit = sequence_.blocks.keys(block);
+  if (sequence_.causal) row.limit = std::clamp(i + 1 - first, int64_t{0}, row.limit);
+  row.scale = batch_.layer().config.scale;
+  if (!input_.attention_bias.empty()) row.bias = input_.attention_bias.row(i) + first;
+  if (!input_.attention_mask.empty()) row.mask = input_.attention_mask.row(i) + first;
+  if (!input_.key_mask.empty()) row.key_mask = input_.key_mask.data() + first;
+  return row;
+}
+
+float* HeadWalk::PairRow(FloatBuffer& pairs, int64_t r) const {
+  const int64_t n = input_.num_items();
+  return pairs.data() + (head_ * n + walk_.first_item() + r) * n;
+}
+
+// What the caller wants of the pairs is put by as scores; FinishWanted makes weights of them.
+void HeadWalk::KeepWanted(int64_t block, int64_t r, const float* scores) {
+  const int64_t first = sequence_.blocks.first(block), keys = sequence_.blocks.keys(block);
+  if (input_.want_scores) {
+    std::copy_n(scores, keys, PairRow(sequence_.output.scores, r) + first);
+  }
+  if (input_.want_weights) {
+    std::copy_n(scores, keys, PairRow(sequence_.output.weights, r) + first);
+  }
+}
+
+// Newton's method on sum_j max(s_ij - m - t, 0) = 1 from t = -1 rises to the root in as many steps
+// as the support shrinks.
+void HeadWalk::SolveSparsemax() {
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    if (maximum_[r] == kMinusInfinity) continue;
+    float threshold = -2;
+    for (float next = -1; next > threshold;) {
+      threshold = next;
+      SparsemaxSupport support;
+      for (int64_t block = 0; block < walk_.blocks(); ++block) {
+        const int64_t width = sequence_.blocks.padded(block);
+        AddSparsemaxSupport(BlockScores(block) + r * width, width, maximum_[r], threshold,
+                            &support);
+      }
+      next = (support.sum - 1) / support.count;
+    }
+    sum_[r] = threshold;
+  }
+}
+
+void HeadWalk::Weigh(int64_t block, float* scores, const float* block_maximum) {
+  const int64_t width = sequence_.blocks.padded(block);
+  alignas(64) float factors[kQueryRows];
+  std::fill_n(factors, kQueryRows, 1.0f);
+  if (normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne) {
+    std::copy_n(block_maximum, kQueryRows, factors);
+    RescaleFactors(factors, maximum_, kQueryRows);
+  }
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    float sum = 0;
+    NormalizeRow(scores + r * width, width, r, &sum);
+    if (normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne) {
+      sum_[r] = sum_[r] * factors[r] + sum;
+    }
+  }
+  if (input_.want_values) AddValues(block, scores, factors);
+}
+
+// Turns a row of scores into weights; softmax's are still to be divided by their sum.
+void HeadWalk::NormalizeRow(float* row, int64_t width, int64_t r, float* sum) const {
+  if (maximum_[r] == kMinusInfinity) {
+    std::fill_n(row, width, 0.0f);
+    return;
+  }
+  switch (normalizer_) {
+    case Normalizer::kSoftmax:
+    case Normalizer::kSoftmaxOne:
+      *sum = ExpRow(row, width, maximum_[r]);
+      break;
+    case Normalizer::kSigmoid:
+      SigmoidRow(row, width);
+      break;
+    case Normalizer::kRelu:
+      ReluRow(row, width, sum_[r]);
+      break;
+    case Normalizer::kSparsemax:
+      SparsemaxRow(row, width, maximum_[r], sum_[r]);
+      break;
+    case Normalizer::kNone:
+      NoneRow(row, width);
+      break;
+  }
+}
+
+void HeadWalk::AddValues(int64_t block, const float* weights, const float* factors) {
+  const int64_t columns = batch_.layout().value;
+  const ProductShape shape{walk_.height(), sequence_.blocks.padded(block), columns};
+  const float* values = batch_.values(walk_.b(), block, key_head_);
+  if (block == 0) return Multiply(shape, weights, values, y_);
+  float* addend = workspace_.Floats(kSumSlot, walk_.height() * columns);
+  Multiply(shape, weights, values, addend);
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    MergeRow(y_ + r * columns, addend + r * columns, columns, factors[r]);
+  }
+}
+
+void HeadWalk::End() {
+  if (input_.want_values) StoreValues();
+  if (input_.want_scores || input_.want_weights) FinishWanted();
+}
+
+float HeadWalk::FinalFactor(int64_t r) const {
+  const bool softmax =
+      normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne;
+  if (!softmax) return 1;
+  return sum_[r] > 0 ? 1 / sum_[r] : 0;
+}
+
+void HeadWalk::StoreValues() {
+  const AttentionLayout& layout = batch_.layout();
+  const int64_t first_row = batch_.packed().offsets()[walk_.b()] + walk_.first_item();
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    float* y = y_ + r * layout.value;
+    if (!FinishRow(y, layout.value, FinalFactor(r))) return FailAt(r, "the result");
+    if (layout.has_output) {
+      float* slot = batch_.row(first_row + r) + head_ * layout.slot;
+      std::fill(std::copy_n(y, layout.value, slot), slot + layout.slot, 0.0f);
+    } else {
+      std::copy_n(y, layout.d_v,
+                  sequence_.output.values.data() +
+                      ((walk_.first_item() + r) * layout.heads + head_) * layout.d_v);
+    }
+  }
+}
+
+// The rows that were put by end with -inf where causality left blocks out.
+void HeadWalk::FinishWanted() {
+  const int64_t n = input_.num_items();
+  const int64_t seen = std::min(n, walk_.blocks() * sequence_.blocks.size);
+  float* chunk = workspace_.Floats(kRowSlot, sequence_.blocks.size);
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    if (input_.want_scores) {
+      float* row = PairRow(sequence_.output.scores, r);
+      std::fill(row + seen, row + n, kMinusInfinity);
+    }
+    if (!input_.want_weights) continue;
+    float* row = PairRow(sequence_.output.weights, r);
+    for (int64_t block = 0; block < walk_.blocks(); ++block) {
+      const int64_t keys = sequence_.blocks.keys(block), width = sequence_.blocks.padded(block);
+      float* part = row + sequence_.blocks.first(block);
+      std::fill(std::copy_n(part, keys, chunk), chunk + width, kMinusInfinity);
+      float sum = 0;
+      NormalizeRow(chunk, width, r, &sum);
+      FinishRow(chunk, width, FinalFactor(r));
+      std::copy_n(chunk, keys, part);
+    }
+    std::fill(row + seen, row + n, 0.0f);
+  }
+}
+
+void HeadWalk::Multiply(const ProductShape& shape, const float* a, const float* b, float* c) {
+  const auto product = GetProduct(shape);
+  absl::Status status = product.status();
+  if (status.ok()) status = (*product)->Run(a, b, c, workspace_);
+  if (!status.ok()) batch_.Fail(walk_.b(), status);
+}
+
+void HeadWalk::FailAt(int64_t r, const char* what) {
+  batch_.Fail(walk_.b(),
+              absl::InvalidArgumentError(absl::StrCat(
+                  "items: ", what, " of item ", walk_.first_item() + r, " in head ", head_,
+                  " leaves float32; scale the items or the model's weights "
+                  "down")));
+}
+
+}  // namespace
+
+QueryWalk::QueryWalk(const AttentionBatch& batch, int64_t b, int64_t unit) : b_(b) {
+  const AttentionLayout& layout = batch.layout();
+  const AttentionSequence& s = batch.sequence(b);
+  const int64_t n = s.blocks.num_items;
+  first_item_ = unit / s.units.head_groups * s.units.rows;
+  rows_ = std::min(s.units.rows, n - first_item_);
+  first_head_ = unit % s.units.head_groups * s.units.heads;
+  heads_ = std::min(s.units.heads, layout.heads - first_head_);
+  const int64_t keys = s.causal ? first_item_ + rows_ : n;
+  blocks_ = (keys + s.blocks.size - 1) / s.blocks.size;
+  two_passes_ = batch.layer().config.normalizer == Normalizer::kSparsemax;
+
+  const AttentionConfig& config = batch.layer().config;
+  const double pairs = s.causal ? rows_ * (first_item_ + (rows_ + 1) / 2.0) : rows_ * 1.0 * n;
+  flop_ = 2 * pairs * heads_ * (config.d_k + config.d_v);
+  const double block_flop = 2.0 * height() * s.blocks.size * (layout.key + layout.value);
+  visits_per_tile_ = visits();
+  if (s.units.heads == 1) {
+    visits_per_tile_ =
+        std::clamp(static_cast<int64_t>(kTileFlop / block_flop), int64_t{1}, visits());
+  }
+  state_floats_ = 2 * kQueryRows + height() * (layout.key + layout.value);
+  if (two_passes_) state_floats_ += height() * s.blocks.padded_total();
+}
+
+void AttendTile(AttentionBatch& batch, const QueryWalk& walk, int64_t first_visit, float* state,
+                Workspace& workspace) {
+  const int64_t end = std::min(walk.visits(), first_visit + walk.visits_per_tile());
+  if (state == nullptr) state = workspace.Floats(kStateSlot, walk.state_floats());
+  for (int64_t h = 0; h < walk.heads(); ++h) {
+    if (batch.stopped(walk.b())) return;
+    HeadWalk head(batch, walk, walk.first_head() + h, state, workspace);
+    if (first_visit == 0) head.Begin();
+    for (int64_t visit = first_visit; visit < end; ++visit) {
+      if (!head.Visit(visit)) return;
+    }
+    if (end == walk.visits()) head.End();
+  }
+}
+
+}  // namespace attend

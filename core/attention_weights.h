@@ -1,0 +1,62 @@
+// One weight matrix, packed for products with panels of rows.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "core/float_buffer.h"
+#include "core/matrix_view.h"
+#include "core/onednn_product.h"
+#include "core/workspace.h"
+
+namespace attend {
+
+// `groups` runs of `size` elements each, every run padded with zeros to `padded`.
+struct PaddedAxis {
+  int64_t groups = 1, size = 0, padded = 0;
+
+  int64_t total() const { return groups * padded; }
+  int64_t place(int64_t i) const { return i / size * padded + i % size; }
+};
+
+// W x + b for panels of rows: C [rows, columns] = A [rows, inner] W^T + b, cut into fixed blocks of
+// columns that take about a tile's time each for a whole panel. Immutable after Prove; thread-safe.
+class PackedWeights {
+ public:
+  struct Block {
+    int64_t first = 0, columns = 0;
+    FloatBuffer weights;
+  };
+
+  PackedWeights() = default;
+  PackedWeights(const PaddedAxis& inner, int64_t columns);
+
+  // Places W [outputs, inputs] and b [outputs] or empty at the padded columns from `first` on.
+  void Place(MatrixView<const float> weights, const FloatBuffer& bias, const PaddedAxis& outputs,
+             int64_t first);
+  // Finds the heights at which oneDNN gives a row the same bits wherever it stands in a panel, by
+  // computing some. INTERNAL when a full panel itself does not, or oneDNN fails.
+  absl::Status Prove();
+
+  int64_t inner() const { return inner_.total(); }
+  int64_t num_blocks() const { return static_cast<int64_t>(blocks_.size()); }
+  const Block& block(int64_t i) const { return blocks_[i]; }
+  const float* bias(const Block& block) const { return bias_.data() + block.first; }
+  // The smallest proven height that holds `rows`, at most kPanelRows: a panel is filled up to it.
+  int64_t Height(int64_t rows) const;
+  // c [height, columns] = a [height, inner] W^T of one block, without b.
+  absl::Status Multiply(const Block& block, MatrixView<const float> a, float* c,
+                        Workspace& workspace) const;
+
+ private:
+  absl::Status ProveBlock(const Block& block);
+
+  PaddedAxis inner_;
+  std::vector<Block> blocks_;
+  FloatBuffer bias_;              // [columns], zeros where there is none
+  std::vector<int64_t> heights_;  // proven, ascending
+};
+
+}  // namespace attend

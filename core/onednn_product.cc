@@ -1,0 +1,156 @@
+#include "core/onednn_product.h"
+
+#include <absl/strings/str_cat.h>
+
+#include <list>
+#include <map>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <tuple>
+
+#include "core/mutex.h"
+#include "core/onednn_runtime.h"
+
+namespace attend {
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Tag = dnnl::memory::format_tag;
+
+constexpr auto kFloat = dnnl::memory::data_type::f32;
+constexpr int64_t kCacheCapacity = 1024;
+constexpr int kScratchpadSlot = Workspace::kSlots - 1;
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+dnnl::stream& ThreadStream() {
+  thread_local dnnl::stream stream(Engine());
+  return stream;
+}
+
+using Convolution = dnnl::convolution_forward;
+
+Convolution::primitive_desc Describe(const ProductShape& shape) {
+  const dnnl::memory::desc a({1, shape.inner, 1, shape.rows}, kFloat, Tag::nhwc);
+  const dnnl::memory::desc b({shape.columns, shape.inner, 1, 1}, kFloat,
+                             PackLanes() == 16 ? Tag::OIhw16i16o : Tag::OIhw8i8o);
+  const dnnl::memory::desc c({1, shape.columns, 1, shape.rows}, kFloat, Tag::nhwc);
+  const Dims stride = {1, 1}, padding = {0, 0};
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  const auto kind = dnnl::prop_kind::forward_inference;
+  const auto algorithm = dnnl::algorithm::convolution_direct;
+#if DNNL_VERSION_MAJOR >= 3
+  return {Engine(), kind, algorithm, a, b, c, stride, padding, padding, attributes};
+#else
+  return {{kind, algorithm, a, b, c, stride, padding, padding}, attributes, Engine()};
+#endif
+}
+
+// oneDNN's exceptions end here.
+template <typename Body>
+absl::Status Guarded(const ProductShape& shape, Body body) {
+  try {
+    body();
+    return absl::OkStatus();
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("oneDNN: product [", shape.rows, ", ", shape.inner,
+                                            "] x [", shape.inner, ", ", shape.columns,
+                                            "]: ", e.what()));
+  }
+}
+
+class ConvolutionProduct : public Product {
+ public:
+  explicit ConvolutionProduct(const ProductShape& shape)
+      : shape_(shape), descriptor_(Describe(shape)), primitive_(descriptor_) {}
+
+  absl::Status Run(const float* a, const float* packed_b, float* c,
+                   Workspace& workspace) const override {
+    return Guarded(shape_, [&] {
+      const auto memory = [](const dnnl::memory::desc& desc, const float* data) {
+        return dnnl::memory(desc, Engine(), const_cast<float*>(data));
+      };
+      const dnnl::memory::desc scratchpad = descriptor_.scratchpad_desc();
+      const int64_t scratch_floats = static_cast<int64_t>(scratchpad.get_size() / sizeof(float));
+      primitive_.execute(
+          ThreadStream(),
+          {{DNNL_ARG_SRC, memory(descriptor_.src_desc(), a)},
+           {DNNL_ARG_WEIGHTS, memory(descriptor_.weights_desc(), packed_b)},
+           {DNNL_ARG_DST, memory(descriptor_.dst_desc(), c)},
+           {DNNL_ARG_SCRATCHPAD,
+            memory(scratchpad, workspace.Floats(kScratchpadSlot, scratch_floats + 1))}});
+    });
+  }
+
+ private:
+  const ProductShape shape_;
+  const Convolution::primitive_desc descriptor_;
+  const Convolution primitive_;
+};
+
+// Least recently used out first.
+class ProductCache {
+ public:
+  absl::StatusOr<std::shared_ptr<const Product>> Get(const ProductShape& shape) {
+    MutexLock lock(&mutex_);
+    const Key key(shape.rows, shape.inner, shape.columns);
+    const auto found = products_.find(key);
+    if (found != products_.end()) {
+      ++hits_;
+      order_.splice(order_.begin(), order_, found->second);
+      return found->second->second;
+    }
+    ++misses_;
+    std::shared_ptr<const Product> product;
+    const absl::Status status = Guarded(shape, [&] {
+      // How oneDNN cuts the work is fixed when the primitive is made.
+      const SingleThreadScope one_thread;
+      product = std::make_shared<ConvolutionProduct>(shape);
+    });
+    if (!status.ok()) return status;
+    if (static_cast<int64_t>(products_.size()) == kCacheCapacity) {
+      products_.erase(order_.back().first);
+      order_.pop_back();
+    }
+    order_.emplace_front(key, product);
+    products_[key] = order_.begin();
+    return product;
+  }
+
+  PrimitiveCacheStats stats() {
+    MutexLock lock(&mutex_);
+    return {static_cast<int64_t>(products_.size()), kCacheCapacity, hits_, misses_};
+  }
+
+ private:
+  using Key = std::tuple<int64_t, int64_t, int64_t>;
+  using Order = std::list<std::pair<Key, std::shared_ptr<const Product>>>;
+  Mutex mutex_;
+  Order order_ ABSL_GUARDED_BY(mutex_);  // most recently used first
+  std::map<Key, Order::iterator> products_ ABSL_GUARDED_BY(mutex_);
+  int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t misses_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+ProductCache& Cache() {
+  static ProductCache* const cache = new ProductCache;  // outlives every thread
+  return *cache;
+}
+
+}  // namespace
+
+int64_t PackLanes() {
+  static const int64_t lanes = OneDnnIsa() == "AVX512" ? 16 : 8;
+  return lanes;
+}
+
+absl::StatusOr<std::shared_ptr<const Product>> GetProduct(const ProductShape& shape) {
+  return Cache().Get(shape);
+}
+
+PrimitiveCacheStats GetPrimitiveCacheStats() { return Cache().stats(); }
+
+}  // namespace attend

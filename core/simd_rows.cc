@@ -1,0 +1,184 @@
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "core/simd_rows.cc"
+#include "core/simd_rows.h"
+
+#include "hwy/foreach_target.h"
+#include "hwy/highway.h"
+//
+#include "core/simd_math-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace attend {
+namespace HWY_NAMESPACE {
+
+constexpr FloatTag kD;
+
+// row[j] = function(row[j]) for a row of whole vectors.
+template <typename Function>
+HWY_INLINE void ForEach(float* row, int64_t width, Function function) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
+  for (int64_t j = 0; j < width; j += lanes) {
+    hn::StoreU(function(hn::LoadU(kD, row + j), j), kD, row + j);
+  }
+}
+
+float ExpRowImpl(float* scores, int64_t width, float maximum) {
+  const auto m = hn::Set(kD, maximum);
+  auto sum = hn::Zero(kD);
+  ForEach(scores, width, [&](FloatVec s, int64_t) HWY_ATTR {
+    const auto p = ExpOfNegative(kD, hn::Sub(s, m));
+    sum = hn::Add(sum, p);
+    return p;
+  });
+  return hn::GetLane(hn::SumOfLanes(kD, sum));
+}
+
+void SigmoidRowImpl(float* scores, int64_t width) {
+  const auto one = hn::Set(kD, 1.0f);
+  ForEach(scores, width, [&](FloatVec s, int64_t) HWY_ATTR {
+    const auto e = ExpOfNegative(kD, hn::Neg(hn::Abs(s)));
+    return hn::Div(hn::IfThenElse(hn::Ge(s, hn::Zero(kD)), one, e), hn::Add(one, e));
+  });
+}
+
+void ReluRowImpl(float* scores, int64_t width, float factor) {
+  const auto f = hn::Set(kD, factor);
+  ForEach(scores, width,
+          [&](FloatVec s, int64_t) HWY_ATTR { return hn::Mul(f, hn::Max(s, hn::Zero(kD))); });
+}
+
+void NoneRowImpl(float* scores, int64_t width) {
+  ForEach(scores, width, [&](FloatVec s, int64_t) HWY_ATTR {
+    return hn::IfThenElseZero(hn::Ne(s, hn::Set(kD, -kInfinity)), s);
+  });
+}
+
+void SparsemaxRowImpl(float* scores, int64_t width, float maximum, float threshold) {
+  const auto m = hn::Set(kD, maximum), t = hn::Set(kD, threshold);
+  ForEach(scores, width, [&](FloatVec s, int64_t) HWY_ATTR {
+    return hn::Max(hn::Sub(hn::Sub(s, m), t), hn::Zero(kD));
+  });
+}
+
+void AddSparsemaxSupportImpl(const float* scores, int64_t width, float maximum, float threshold,
+                             SparsemaxSupport* support) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
+  const auto m = hn::Set(kD, maximum), t = hn::Set(kD, threshold), one = hn::Set(kD, 1.0f);
+  auto sum = hn::Zero(kD), count = hn::Zero(kD);
+  for (int64_t j = 0; j < width; j += lanes) {
+    const auto z = hn::Sub(hn::Load(kD, scores + j), m);
+    const auto above = hn::Gt(z, t);
+    sum = hn::Add(sum, hn::IfThenElseZero(above, z));
+    count = hn::Add(count, hn::IfThenElseZero(above, one));
+  }
+  support->sum += hn::GetLane(hn::SumOfLanes(kD, sum));
+  support->count += hn::GetLane(hn::SumOfLanes(kD, count));
+}
+
+void RescaleFactorsImpl(float* old, const float* now, int64_t width) {
+  ForEach(old, width, [&](FloatVec before, int64_t j) HWY_ATTR {
+    const auto after = hn::LoadU(kD, now + j);
+    const auto none_yet = hn::Eq(after, hn::Set(kD, -kInfinity));
+    return hn::IfThenElse(none_yet, hn::Set(kD, 1.0f), ExpOfNegative(kD, hn::Sub(before, after)));
+  });
+}
+
+void MergeRowImpl(float* y, const float* addend, int64_t width, float factor) {
+  const auto f = hn::Set(kD, factor);
+  ForEach(y, width, [&](FloatVec v, int64_t j) HWY_ATTR {
+    return hn::MulAdd(v, f, hn::LoadU(kD, addend + j));
+  });
+}
+
+bool FinishRowImpl(float* y, int64_t width, float factor) {
+  const auto f = hn::Set(kD, factor);
+  auto poison = hn::Zero(kD);
+  ForEach(y, width, [&](FloatVec v, int64_t) HWY_ATTR {
+    v = hn::Add(hn::Mul(v, f), hn::Zero(kD));
+    poison = Poison(kD, v, poison);
+    return v;
+  });
+  return Unpoisoned(kD, poison);
+}
+
+bool AddBiasRowImpl(float* y, const float* bias, int64_t width) {
+  auto poison = hn::Zero(kD);
+  ForEach(y, width, [&](FloatVec v, int64_t j) HWY_ATTR {
+    v = hn::Add(v, hn::LoadU(kD, bias + j));
+    poison = Poison(kD, v, poison);
+    return v;
+  });
+  return Unpoisoned(kD, poison);
+}
+
+bool AllFiniteImpl(const float* values, int64_t size) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
+  auto poison = hn::Zero(kD);
+  int64_t j = 0;
+  for (; j + lanes <= size; j += lanes) poison = Poison(kD, hn::LoadU(kD, values + j), poison);
+  float rest = 0;
+  for (; j < size; ++j) rest += 0 * values[j];
+  return Unpoisoned(kD, hn::Add(poison, hn::Set(kD, rest)));
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace attend
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace attend {
+
+HWY_EXPORT(ExpRowImpl);
+HWY_EXPORT(SigmoidRowImpl);
+HWY_EXPORT(ReluRowImpl);
+HWY_EXPORT(NoneRowImpl);
+HWY_EXPORT(SparsemaxRowImpl);
+HWY_EXPORT(AddSparsemaxSupportImpl);
+HWY_EXPORT(RescaleFactorsImpl);
+HWY_EXPORT(MergeRowImpl);
+HWY_EXPORT(FinishRowImpl);
+HWY_EXPORT(AddBiasRowImpl);
+HWY_EXPORT(AllFiniteImpl);
+
+void LimitSimdLanes([[maybe_unused]] int64_t lanes) {
+#if HWY_ARCH_X86
+  // Targets are bits, the better the lower.
+  if (lanes < 16) hwy::DisableTargets(HWY_AVX2 - 1);
+#endif
+}
+
+float ExpRow(float* scores, int64_t width, float maximum) {
+  return HWY_DYNAMIC_DISPATCH(ExpRowImpl)(scores, width, maximum);
+}
+void SigmoidRow(float* scores, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(SigmoidRowImpl)(scores, width);
+}
+void ReluRow(float* scores, int64_t width, float factor) {
+  HWY_DYNAMIC_DISPATCH(ReluRowImpl)(scores, width, factor);
+}
+void NoneRow(float* scores, int64_t width) { HWY_DYNAMIC_DISPATCH(NoneRowImpl)(scores, width); }
+void SparsemaxRow(float* scores, int64_t width, float maximum, float threshold) {
+  HWY_DYNAMIC_DISPATCH(SparsemaxRowImpl)(scores, width, maximum, threshold);
+}
+void AddSparsemaxSupport(const float* scores, int64_t width, float maximum, float threshold,
+                         SparsemaxSupport* support) {
+  HWY_DYNAMIC_DISPATCH(AddSparsemaxSupportImpl)(scores, width, maximum, threshold, support);
+}
+void RescaleFactors(float* old, const float* now, int64_t width) {
+  HWY_DYNAMIC_DISPATCH(RescaleFactorsImpl)(old, now, width);
+}
+void MergeRow(float* y, const float* addend, int64_t width, float factor) {
+  HWY_DYNAMIC_DISPATCH(MergeRowImpl)(y, addend, width, factor);
+}
+bool FinishRow(float* y, int64_t width, float factor) {
+  return HWY_DYNAMIC_DISPATCH(FinishRowImpl)(y, width, factor);
+}
+bool AddBiasRow(float* y, const float* bias, int64_t width) {
+  return HWY_DYNAMIC_DISPATCH(AddBiasRowImpl)(y, bias, width);
+}
+bool AllFinite(const float* values, int64_t size) {
+  return HWY_DYNAMIC_DISPATCH(AllFiniteImpl)(values, size);
+}
+
+}  // namespace attend
+#endif  // HWY_ONCE
