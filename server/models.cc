@@ -7,20 +7,22 @@
 
 #include "core/demo_model.h"
 #include "core/load_model.h"
-#include "server/warm_up.h"
+#include "server/batching/calibrate.h"
 
 namespace attend {
 namespace {
 
 absl::Status Serve(const std::string& name, int64_t version, LoadedModel loaded,
                    ModelRegistry* registry) {
-  auto status = WarmUp(*loaded.model);
-  if (!status.ok()) return status;
+  // Its forwards are also the warm-up: the first caller waits for no set-up.
+  const auto curve = Calibrate(*loaded.model);
+  if (!curve.ok()) return curve.status();
   auto served = std::make_shared<ServedModel>();
   served->name = name;
   served->version = version;
   served->model = std::move(loaded.model);
   served->batching = loaded.batching;
+  served->cost = std::make_shared<CostModel>(*curve);
   registry->Put(std::move(served));
   return absl::OkStatus();
 }
