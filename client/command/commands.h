@@ -9,6 +9,7 @@ namespace attend::client {
 void AddModels(CLI::App& app, int* exit_code);
 void AddInfer(CLI::App& app, int* exit_code);
 void AddExplain(CLI::App& app, int* exit_code);
+void AddLoad(CLI::App& app, int* exit_code);
 void AddHealth(CLI::App& app, int* exit_code);
 
 }  // namespace attend::client

@@ -16,11 +16,13 @@ int main(int argc, char** argv) {
       "Examples:\n"
       "  attend explain The cat sat down because it was tired\n"
       "  attend infer --model demo --items items.npy --out answer\n"
+      "  attend load --rate 500 --duration 10s --lengths 8..512\n"
       "  attend health --wait 30s");
   int exit_code = 0;
   attend::client::AddModels(app, &exit_code);
   attend::client::AddInfer(app, &exit_code);
   attend::client::AddExplain(app, &exit_code);
+  attend::client::AddLoad(app, &exit_code);
   attend::client::AddHealth(app, &exit_code);
   try {
     app.parse(argc, argv);

@@ -1,0 +1,80 @@
+#include "client/load/request_body.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+namespace attend::client {
+namespace {
+
+using google::protobuf::internal::WireFormatLite;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+
+// The tag and length of a length-delimited field.
+void AppendFieldHead(int field, uint32_t length, std::string* out) {
+  uint8_t head[10];
+  uint8_t* end = CodedOutputStream::WriteTagToArray(
+      WireFormatLite::MakeTag(field, WireFormatLite::WIRETYPE_LENGTH_DELIMITED), head);
+  end = CodedOutputStream::WriteVarint32ToArray(length, end);
+  out->append(reinterpret_cast<const char*>(head), end - head);
+}
+
+}  // namespace
+
+RequestBodies::RequestBodies(v1::AttendRequest shared, int64_t d_f, int64_t longest, uint64_t seed)
+    : shared_(std::move(shared)), d_f_(d_f), numbers_(d_f * longest) {
+  std::mt19937_64 random(seed);
+  for (float& number : numbers_) {
+    number = static_cast<float>(static_cast<int64_t>(random() >> 40) - (1 << 23)) * 0x1p-23f;
+  }
+}
+
+grpc::ByteBuffer RequestBodies::Body(int64_t items, uint32_t priority) const {
+  const uint32_t bytes = static_cast<uint32_t>(items * d_f_ * sizeof(float));
+  v1::Tensor shape;
+  shape.set_dtype("F32");
+  shape.add_shape(items);
+  shape.add_shape(d_f_);
+  std::string tensor = shape.SerializeAsString();
+  AppendFieldHead(v1::Tensor::kDataFieldNumber, bytes, &tensor);
+
+  // Fields may come in any order and the last of a kind wins, so the numbers can close the body.
+  v1::AttendRequest small;
+  small.set_priority(priority);
+  std::string head = shared_.SerializeAsString() + small.SerializeAsString();
+  AppendFieldHead(v1::AttendRequest::kItemsFieldNumber,
+                  static_cast<uint32_t>(tensor.size()) + bytes, &head);
+  const grpc::Slice slices[] = {grpc::Slice(head + tensor),
+                                grpc::Slice(numbers_.data(), bytes, grpc::Slice::STATIC_SLICE)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+bool ReadTiming(grpc::ByteBuffer* body, LoadReply* reply) {
+  grpc::ProtoBufferReader reader(body);
+  if (!reader.status().ok()) return false;
+  CodedInputStream in(&reader);
+  while (const uint32_t tag = in.ReadTag()) {
+    if (WireFormatLite::GetTagFieldNumber(tag) != v1::AttendResponse::kTimingFieldNumber) {
+      if (!WireFormatLite::SkipField(&in, tag)) return false;
+      continue;
+    }
+    uint32_t length;
+    std::string bytes;
+    v1::Timing timing;
+    if (!in.ReadVarint32(&length) || !in.ReadString(&bytes, static_cast<int>(length)) ||
+        !timing.ParseFromString(bytes)) {
+      return false;
+    }
+    reply->queue = std::chrono::microseconds(timing.queue_us());
+    reply->compute = std::chrono::microseconds(timing.compute_us());
+  }
+  return in.ConsumedEntireMessage();
+}
+
+}  // namespace attend::client
