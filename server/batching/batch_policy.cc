@@ -37,10 +37,9 @@ double Key(const Lane& lane, const PolicyOptions& options) {
 int64_t PriorityClass(uint32_t priority) { return priority == 0 ? 2 : priority; }
 
 int SizeClass(double cost, const PolicyOptions& options) {
-  constexpr int kLargest = 12;
+  constexpr double kLargest = 12;
   const double quanta = cost / options.quantum;
-  if (!(quanta > 1)) return 0;
-  return std::min(kLargest, 1 + static_cast<int>(std::log2(quanta) / 2));
+  return quanta > 1 ? static_cast<int>(std::min(kLargest, 1 + std::log2(quanta) / 2)) : 0;
 }
 
 Outlook Look(const QueueContents& queue, Clock::time_point now, const PolicyOptions& options) {

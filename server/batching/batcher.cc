@@ -40,7 +40,7 @@ struct Batcher::Impl {
 
   QueueOptions MakeQueueOptions();
   bool StartBatch();
-  void Deliver(Outcomes outcomes, const std::vector<JobCancel>& cancels = {});
+  void Execute(Orders orders);
   void RunTimer();
   void ArmTimer();
   void Tick();
@@ -75,9 +75,12 @@ QueueOptions Batcher::Impl::MakeQueueOptions() {
   return q;
 }
 
-void Batcher::Impl::Deliver(Outcomes outcomes, const std::vector<JobCancel>& cancels) {
-  for (const JobCancel& cancel : cancels) cancel.job->Cancel(cancel.sequence);
-  for (Outcome& outcome : outcomes) {
+void Batcher::Impl::Execute(Orders orders) {
+  for (const Orders::Cancel& order : orders.cancel) order.job->Cancel(order.sequence);
+  for (const Orders::Reclass& order : orders.reclass) {
+    executor->Reclass(order.job.get(), order.priority_class);
+  }
+  for (Outcome& outcome : orders.deliver) {
     const ServedModel& model = *outcome.model;
     if (outcome.answer.ok()) {
       const RequestTiming& timing = outcome.answer->timing;
@@ -96,8 +99,10 @@ bool Batcher::Impl::StartBatch() {
   const std::shared_ptr<RunningBatch> batch = taken->batch;
   const ServedModel& served = *batch->model;
   double flop = 0;
+  CostTerms terms;
   for (const SequenceInput& input : taken->inputs) {
     flop += served.model->Cost(input.num_items(), input.causal);
+    terms += TermsOf(*served.model, input.num_items(), input.causal);
   }
   observer->OnBatchStarted({served.name, served.version,
                             static_cast<int64_t>(batch->handles.size()), batch->items, flop,
@@ -106,35 +111,36 @@ bool Batcher::Impl::StartBatch() {
   auto forward =
       served.model->Forward(PackedBatch(std::move(taken->inputs)),
                             [this, batch](int64_t b, absl::StatusOr<SequenceOutput> output) {
-                              Outcomes outcomes;
-                              queue.Finish(*batch, b, std::move(output), options.now(), outcomes);
-                              Deliver(std::move(outcomes));
+                              Orders orders;
+                              queue.Finish(*batch, b, std::move(output), options.now(), orders);
+                              Execute(std::move(orders));
                             });
   if (!forward.ok()) {
-    Outcomes outcomes;
+    Orders orders;
     for (int64_t b = 0; b < static_cast<int64_t>(batch->handles.size()); ++b) {
-      queue.Finish(*batch, b, forward.status(), options.now(), outcomes);
+      queue.Finish(*batch, b, forward.status(), options.now(), orders);
     }
-    Deliver(std::move(outcomes));
+    Execute(std::move(orders));
     return true;
   }
   auto job = std::make_shared<BatchJob>(
       batch->model, *std::move(forward), options.now,
-      [this, model = batch->model, cost = batch->cost](const BatchJob::Measured& measured) {
-        if (measured.whole) model->cost->Learn(cost, measured.seconds);
+      [this, model = batch->model, cost = batch->cost, terms](const BatchJob::Measured& measured) {
+        if (measured.whole) model->cost->Learn(*model->model, terms, measured.seconds);
         observer->OnBatchFinished({model->name, model->version, Nanoseconds(cost),
                                    Nanoseconds(measured.seconds), measured.flop});
       });
-  for (const JobCancel& cancel : queue.Attach(*batch, job)) job->Cancel(cancel.sequence);
+  Orders orders;
+  queue.Attach(*batch, job, orders);
+  Execute(std::move(orders));
   executor->Submit(std::move(job), batch->rank, flop);
   return true;
 }
 
 void Batcher::Impl::Tick() {
-  Outcomes outcomes;
-  std::vector<JobCancel> cancels;
-  queue.Expire(options.now(), outcomes, cancels);
-  Deliver(std::move(outcomes), cancels);
+  Orders orders;
+  queue.Tick(options.now(), orders);
+  Execute(std::move(orders));
   executor->Wake();
 }
 
@@ -198,22 +204,22 @@ absl::StatusOr<std::shared_ptr<const void>> Batcher::Admit(int64_t bytes) {
 }
 
 RequestHandle Batcher::Enqueue(PendingRequest request) {
-  const double cost = request.model->cost->Seconds(*request.model->model, request.input.num_items(),
-                                                   request.input.causal);
-  Outcomes outcomes;
+  const Model& model = *request.model->model;
+  const double cost = request.model->cost->Seconds(
+      model, TermsOf(model, request.input.num_items(), request.input.causal));
+  Orders orders;
   const RequestHandle handle =
-      impl_->queue.Add(std::move(request), cost, impl_->options.now(), outcomes);
-  impl_->Deliver(std::move(outcomes));
+      impl_->queue.Add(std::move(request), cost, impl_->options.now(), orders);
+  impl_->Execute(std::move(orders));
   impl_->ArmTimer();
   impl_->executor->Wake();
   return handle;
 }
 
 void Batcher::Cancel(RequestHandle handle) {
-  Outcomes outcomes;
-  std::vector<JobCancel> cancels;
-  impl_->queue.Cancel(handle, impl_->options.now(), outcomes, cancels);
-  impl_->Deliver(std::move(outcomes), cancels);
+  Orders orders;
+  impl_->queue.Cancel(handle, impl_->options.now(), orders);
+  impl_->Execute(std::move(orders));
 }
 
 void Batcher::Drain() { impl_->queue.Drain(); }
@@ -221,10 +227,9 @@ void Batcher::Drain() { impl_->queue.Drain(); }
 bool Batcher::WaitDrained(Clock::time_point deadline) { return impl_->queue.WaitEmpty(deadline); }
 
 void Batcher::Abandon() {
-  Outcomes outcomes;
-  std::vector<JobCancel> cancels;
-  impl_->queue.Abandon(impl_->options.now(), outcomes, cancels);
-  impl_->Deliver(std::move(outcomes), cancels);
+  Orders orders;
+  impl_->queue.Abandon(impl_->options.now(), orders);
+  impl_->Execute(std::move(orders));
 }
 
 Executor::Load Batcher::load() const { return impl_->executor->load(); }

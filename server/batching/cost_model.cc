@@ -3,31 +3,29 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <vector>
 
 namespace attend {
 namespace {
 
-// Of a machine that nothing is known about.
-constexpr double kGuessedFlopPerSecond = 30e9;
-constexpr double kGuessedOverhead = 20e-6;
+using Vector = std::array<double, 3>;  // of c, a, b
 
-using Terms = std::array<double, 3>;  // c, a, b
-
-Terms Powers(int64_t num_items) {
+Vector Powers(int64_t num_items) {
   const double n = static_cast<double>(num_items);
   return {1, n, n * n};
 }
 
-// Minimises sum_k ((x(N_k) . terms) / t_k - 1)^2 over the terms that `used` allows, by Gauss-Jordan
+// Minimises sum_k ((x(N_k) . solution) / t_k - 1)^2 over the terms that are `used`, by Gauss-Jordan
 // on the normal equations; columns are scaled to 1 at the largest N, so that they stay well
 // conditioned. False when the samples do not determine them.
-bool Solve(std::span<const CostSample> samples, const std::array<bool, 3>& used, Terms& terms) {
+bool Solve(std::span<const CostSample> samples, const std::array<bool, 3>& used, Vector& solution) {
   int64_t largest = 1;
   for (const CostSample& sample : samples) largest = std::max(largest, sample.num_items);
-  const Terms scale = Powers(largest);
+  const Vector scale = Powers(largest);
   double m[3][4] = {};
   for (const CostSample& sample : samples) {
-    const Terms x = Powers(sample.num_items);
+    const Vector x = Powers(sample.num_items);
     for (int i = 0; i < 3; ++i) {
       for (int j = 0; j < 3; ++j) {
         m[i][j] += x[i] / scale[i] * x[j] / scale[j] / (sample.seconds * sample.seconds);
@@ -48,23 +46,33 @@ bool Solve(std::span<const CostSample> samples, const std::array<bool, 3>& used,
       for (int j = 0; r != i && j < 4; ++j) m[r][j] -= factor * m[i][j];
     }
   }
-  for (int i = 0; i < 3; ++i) terms[i] = m[i][3] / m[i][i] / scale[i];
+  for (int i = 0; i < 3; ++i) solution[i] = m[i][3] / m[i][i] / scale[i];
   return true;
 }
 
 double SquaredError(std::span<const CostSample> samples, const CostCurve& curve) {
   double sum = 0;
   for (const CostSample& sample : samples) {
-    sum += std::pow(curve.Seconds(sample.num_items) / sample.seconds - 1, 2);
+    const Vector x = Powers(sample.num_items);
+    sum += std::pow(curve.Seconds({x[0], x[1], x[2]}) / sample.seconds - 1, 2);
   }
   return sum;
 }
 
 }  // namespace
 
-double CostCurve::Seconds(int64_t num_items) const {
+CostTerms& CostTerms::operator+=(const CostTerms& other) {
+  sequences += other.sequences;
+  items += other.items;
+  squares += other.squares;
+  return *this;
+}
+
+CostTerms TermsOf(const Model& model, int64_t num_items, bool causal) {
+  const double full = model.Cost(num_items, false);
+  const double share = causal && full > 0 ? model.Cost(num_items, true) / full : 1;
   const double n = static_cast<double>(num_items);
-  return c + n * (a + n * b);
+  return {1, share * n, share * n * n};
 }
 
 CostCurve FitCostCurve(std::span<const CostSample> samples) {
@@ -74,7 +82,7 @@ CostCurve FitCostCurve(std::span<const CostSample> samples) {
   for (int subset = 1; subset < 8; ++subset) {
     const std::array<bool, 3> used = {(subset & 1) != 0, (subset & 2) != 0, (subset & 4) != 0};
     const auto count = static_cast<size_t>(std::count(used.begin(), used.end(), true));
-    Terms t{};
+    Vector t{};
     if (count > samples.size() || !Solve(samples, used, t)) continue;
     if (*std::min_element(t.begin(), t.end()) < 0) continue;
     const CostCurve curve{t[0], t[1], t[2]};
@@ -87,28 +95,38 @@ CostCurve FitCostCurve(std::span<const CostSample> samples) {
   return best;
 }
 
-double CostModel::Seconds(const Model& model, int64_t num_items, bool causal) const {
-  const double flop = model.Cost(num_items, causal);
-  MutexLock lock(&mutex_);
-  if (!calibrated_) return correction_ * (kGuessedOverhead + flop / kGuessedFlopPerSecond);
-  const double full = model.Cost(num_items, false);
-  const double share = full > 0 ? flop / full : 1;
-  return correction_ * (curve_.c + share * (curve_.Seconds(num_items) - curve_.c));
+CostCurve GuessCostCurve(const Model& model) {
+  constexpr double kFlopPerSecond = 30e9;
+  constexpr double kOverhead = 20e-6;
+  std::vector<CostSample> samples;
+  for (const int64_t n : {1, 64, 512, 4096}) {
+    samples.push_back({n, kOverhead + model.Cost(n, false) / kFlopPerSecond});
+  }
+  return FitCostCurve(samples);
 }
 
-void CostModel::Learn(double predicted, double measured) {
+CostCurve CostModel::curve(const Model& model) {
+  MutexLock lock(&mutex_);
+  if (!curve_) curve_ = GuessCostCurve(model);
+  return *curve_;
+}
+
+void CostModel::Learn(const Model& model, const CostTerms& terms, double measured) {
+  CostCurve curve = this->curve(model);
+  const double predicted = curve.Seconds(terms);
   if (!(predicted > 0) || !(measured > 0)) return;
-  // One batch that a busy machine held up does not count for more than a factor of two; about
-  // twenty batches outweigh what was known before.
-  constexpr double kMemory = 0.95;
-  MutexLock lock(&mutex_);
+  // About twenty batches outweigh what was known before; one that the machine held up counts for no
+  // more than a factor of two.
+  constexpr double kPace = 0.05;
   const double error = std::clamp(std::log(measured / predicted), -std::log(2.0), std::log(2.0));
-  correction_ *= std::exp((1 - kMemory) * error);
-}
-
-CostCurve CostModel::curve() const {
+  const auto move = [&](double& coefficient, double term) {
+    coefficient *= std::exp(kPace * error * (coefficient * term / predicted));
+  };
+  move(curve.c, terms.sequences);
+  move(curve.a, terms.items);
+  move(curve.b, terms.squares);
   MutexLock lock(&mutex_);
-  return {correction_ * curve_.c, correction_ * curve_.a, correction_ * curve_.b};
+  curve_ = curve;
 }
 
 }  // namespace attend

@@ -22,7 +22,10 @@ void Lane::Remove(const QueueEntry& entry) {
 
 void QueueContents::Add(const QueueEntry& entry, const LaneLimits& limits, double virtual_time) {
   Lane& lane = lanes_.try_emplace(entry.lane, limits).first->second;
-  if (lane.empty()) lane.start = std::max(virtual_time, lane.finish);
+  if (lane.empty()) {
+    lane.limits = limits;
+    lane.start = std::max(virtual_time, lane.finish);
+  }
   lane.Add(entry);
   ++requests_;
   items_ += entry.items;
@@ -36,10 +39,9 @@ void QueueContents::Remove(const QueueEntry& entry) {
   cost_ = requests_ == 0 ? 0 : cost_ - entry.cost;
 }
 
-void QueueContents::Charge(const LaneKey& key, double cost, double virtual_time) {
+void QueueContents::Charge(const LaneKey& key, double cost) {
   Lane& lane = lanes_.at(key);
-  lane.finish = lane.start + cost / lane.limits.weight;
-  lane.start = std::max(virtual_time, lane.finish);
+  lane.start = lane.finish = lane.start + cost / lane.limits.weight;
 }
 
 void QueueContents::DropIdleLanes(double virtual_time) {

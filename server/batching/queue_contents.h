@@ -73,11 +73,11 @@ class Lane {
 
 class QueueContents {
  public:
-  // `limits` count when the lane is new; `virtual_time` when it was empty.
+  // `limits` and `virtual_time` count when the lane was empty.
   void Add(const QueueEntry& entry, const LaneLimits& limits, double virtual_time);
   void Remove(const QueueEntry& entry);
   // The lane's batch was taken: its next one starts where this one, of `cost`, will have ended.
-  void Charge(const LaneKey& key, double cost, double virtual_time);
+  void Charge(const LaneKey& key, double cost);
   // Forgets empty lanes that the virtual clock has caught up with.
   void DropIdleLanes(double virtual_time);
 

@@ -108,14 +108,14 @@ absl::Status RequestQueue::Check(const PendingRequest& request, const QueueEntry
 }
 
 uint64_t RequestQueue::Add(PendingRequest request, double cost, Clock::time_point now,
-                           Outcomes& outcomes) {
+                           Orders& orders) {
   QueueEntry entry = MakeEntry(request, cost);
   auto live = std::make_unique<Live>();
   MutexLock lock(&mutex_);
   const uint64_t handle = entry.handle = next_handle_++;
   if (absl::Status refusal = Check(request, entry, now); !refusal.ok()) {
-    outcomes.push_back({std::move(request.done), std::move(refusal), std::move(request.model),
-                        entry.items, std::move(request.storage)});
+    orders.deliver.push_back({std::move(request.done), std::move(refusal), std::move(request.model),
+                              entry.items, std::move(request.storage)});
     return handle;
   }
   const double virtual_time = options_.virtual_time();
@@ -169,28 +169,30 @@ std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {
   batch.cost = plan.cost;
   batch.rank = plan.rank;
   batch.start = now;
+  batch.unfinished = static_cast<int64_t>(batch.handles.size());
+  batch.priority_class = lane.priority_class;
+  batch.waiting_since = live_.at(batch.handles.front())->entry.arrival;
+  batch.ages_at = batch.waiting_since + options_.policy.ageing;
+  running_.push_back(taken.batch);
   running_cost_ += plan.cost;
-  const double virtual_time = options_.virtual_time();
-  queued_.Charge(lane, plan.cost, virtual_time);
-  queued_.DropIdleLanes(virtual_time);
+  queued_.Charge(lane, plan.cost);
+  queued_.DropIdleLanes(options_.virtual_time());
   Publish(now);
   return taken;
 }
 
-std::vector<JobCancel> RequestQueue::Attach(RunningBatch& batch, const std::shared_ptr<Job>& job) {
+void RequestQueue::Attach(RunningBatch& batch, const std::shared_ptr<Job>& job, Orders& orders) {
   MutexLock lock(&mutex_);
   batch.job = job;
-  std::vector<JobCancel> cancels;
   for (const uint64_t handle : batch.handles) {
     const Live& live = *live_.at(handle);
-    if (live.ended) cancels.push_back({job, live.sequence});
+    if (live.ended) orders.cancel.push_back({job, live.sequence});
   }
-  return cancels;
 }
 
 void RequestQueue::Finish(const RunningBatch& batch, int64_t b,
                           absl::StatusOr<SequenceOutput> output, Clock::time_point now,
-                          Outcomes& outcomes) {
+                          Orders& orders) {
   std::unique_ptr<Live> live;
   {
     MutexLock lock(&mutex_);
@@ -199,10 +201,9 @@ void RequestQueue::Finish(const RunningBatch& batch, int64_t b,
     live_.erase(it);
     SetAlarm(*live, Clock::time_point::max());
     running_cost_ -= live->entry.cost;
-    if (live_.empty()) {
-      running_cost_ = 0;
-      empty_.notify_all();
-    }
+    if (--live->batch->unfinished == 0) std::erase(running_, live->batch);
+    if (running_.empty()) running_cost_ = 0;
+    if (live_.empty()) empty_.notify_all();
   }
   if (live->ended) return;
   PendingRequest& request = live->request;
@@ -216,19 +217,18 @@ void RequestQueue::Finish(const RunningBatch& batch, int64_t b,
                    .batch_requests = static_cast<int64_t>(batch.handles.size()),
                    .batch_items = batch.items}};
   };
-  outcomes.push_back({std::move(request.done), answer(), std::move(request.model),
-                      live->entry.items, std::move(request.storage)});
+  orders.deliver.push_back({std::move(request.done), answer(), std::move(request.model),
+                            live->entry.items, std::move(request.storage)});
 }
 
-void RequestQueue::End(Live& live, absl::Status status, Outcomes& outcomes,
-                       std::vector<JobCancel>& cancels) {
+void RequestQueue::End(Live& live, absl::Status status, Orders& orders) {
   Outcome outcome{std::move(live.request.done), std::move(status), live.request.model,
                   live.entry.items, nullptr};
   SetAlarm(live, Clock::time_point::max());
   if (live.batch) {
     live.ended = true;
     if (std::shared_ptr<Job> job = live.batch->job.lock()) {
-      cancels.push_back({std::move(job), live.sequence});
+      orders.cancel.push_back({std::move(job), live.sequence});
     }
   } else {
     LeaveQueue(live);
@@ -236,35 +236,45 @@ void RequestQueue::End(Live& live, absl::Status status, Outcomes& outcomes,
     live_.erase(live.entry.handle);
     if (live_.empty()) empty_.notify_all();
   }
-  outcomes.push_back(std::move(outcome));
+  orders.deliver.push_back(std::move(outcome));
 }
 
-void RequestQueue::Cancel(uint64_t handle, Clock::time_point now, Outcomes& outcomes,
-                          std::vector<JobCancel>& cancels) {
+void RequestQueue::Cancel(uint64_t handle, Clock::time_point now, Orders& orders) {
   MutexLock lock(&mutex_);
   const auto it = live_.find(handle);
   if (it == live_.end() || it->second->ended) return;
-  End(*it->second, Refuse(RefusalReason::kCancelled, "the caller is gone"), outcomes, cancels);
+  End(*it->second, Refuse(RefusalReason::kCancelled, "the caller is gone"), orders);
   Publish(now);
 }
 
-void RequestQueue::Expire(Clock::time_point now, Outcomes& outcomes,
-                          std::vector<JobCancel>& cancels) {
+void RequestQueue::Tick(Clock::time_point now, Orders& orders) {
   MutexLock lock(&mutex_);
   while (!alarms_.empty() && alarms_.begin()->first <= now) {
     Live& live = *live_.at(alarms_.begin()->second);
     if (live.request.deadline <= now) {
-      End(live, Expired(), outcomes, cancels);
+      End(live, Expired(), orders);
     } else if (running_cost_ > 0) {
       End(live,
           Refuse(RefusalReason::kPredicted,
                  "the deadline can't be met: computing takes longer than what is left"),
-          outcomes, cancels);
+          orders);
     } else {
       SetAlarm(live, live.request.deadline);
     }
   }
+  AgeRunning(now, orders);
   Publish(now);
+}
+
+void RequestQueue::AgeRunning(Clock::time_point now, Orders& orders) {
+  for (const std::shared_ptr<RunningBatch>& batch : running_) {
+    if (batch->ages_at > now) continue;
+    const int64_t steps = (now - batch->waiting_since) / options_.policy.ageing;
+    batch->ages_at = batch->waiting_since + (steps + 1) * options_.policy.ageing;
+    if (std::shared_ptr<Job> job = batch->job.lock()) {
+      orders.reclass.push_back({std::move(job), batch->priority_class - steps});
+    }
+  }
 }
 
 void RequestQueue::Drain() {
@@ -272,8 +282,7 @@ void RequestQueue::Drain() {
   draining_ = true;
 }
 
-void RequestQueue::Abandon(Clock::time_point now, Outcomes& outcomes,
-                           std::vector<JobCancel>& cancels) {
+void RequestQueue::Abandon(Clock::time_point now, Orders& orders) {
   MutexLock lock(&mutex_);
   draining_ = true;
   std::vector<uint64_t> handles;
@@ -284,7 +293,7 @@ void RequestQueue::Abandon(Clock::time_point now, Outcomes& outcomes,
   for (const uint64_t handle : handles) {
     End(*live_.at(handle),
         Refuse(RefusalReason::kDraining, "the server shut down before the answer was computed"),
-        outcomes, cancels);
+        orders);
   }
   Publish(now);
 }
@@ -323,7 +332,9 @@ void RequestQueue::Publish(Clock::time_point now) {
   head_class_.store(outlook.next ? outlook.next->priority_class : kNoClass);
   const Clock::time_point alarm =
       alarms_.empty() ? Clock::time_point::max() : alarms_.begin()->first;
-  next_look_.store(std::min(outlook.look_again, alarm));
+  Clock::time_point next_look = std::min(outlook.look_again, alarm);
+  for (const auto& batch : running_) next_look = std::min(next_look, batch->ages_at);
+  next_look_.store(next_look);
   observer_->OnQueueChanged(Facts());
 }
 

@@ -41,7 +41,6 @@ struct Outcome {
   // What the request owned, if nothing uses it any more: freed with the outcome.
   std::shared_ptr<const void> storage;
 };
-using Outcomes = std::vector<Outcome>;
 
 // Requests that are computed together.
 struct RunningBatch {
@@ -51,7 +50,12 @@ struct RunningBatch {
   double cost = 0;
   Rank rank;
   Clock::time_point start;
-  std::weak_ptr<Job> job;  // guarded by the queue's lock
+  // The rest is guarded by the queue's lock.
+  std::weak_ptr<Job> job;
+  int64_t unfinished = 0;           // requests
+  int64_t priority_class = 0;       // as it came
+  Clock::time_point waiting_since;  // its most urgent request's arrival
+  Clock::time_point ages_at;        // when it next counts as a class higher
 };
 
 struct TakenBatch {
@@ -59,22 +63,31 @@ struct TakenBatch {
   std::vector<SequenceInput> inputs;
 };
 
-// What must be told to a job, without any lock.
-struct JobCancel {
-  std::shared_ptr<Job> job;
-  int64_t sequence = 0;
+// What the caller of the queue has to do once it holds no lock.
+struct Orders {
+  struct Cancel {
+    std::shared_ptr<Job> job;
+    int64_t sequence = 0;
+  };
+  struct Reclass {
+    std::shared_ptr<Job> job;
+    int64_t priority_class = 0;
+  };
+  std::vector<Outcome> deliver;
+  std::vector<Cancel> cancel;
+  std::vector<Reclass> reclass;
 };
 
 // Thread-safe. It calls no completion and no job itself: it hands out what to deliver, and each
-// request is handed out exactly once, whichever of Take's batch, Cancel, Expire and Abandon comes
+// request is handed out exactly once, whichever of Finish, Cancel, Tick and Abandon comes
 // first. Once Attach was called for a batch, Finish must come for each of its sequences.
 class RequestQueue {
  public:
   RequestQueue(const QueueOptions& options, BatchObserver* observer);
 
-  // Accepts the request, unless it must be refused: then its outcome is in `outcomes`.
+  // Accepts the request, unless it must be refused: then its outcome is in `orders`.
   // `cost` in seconds of one worker.
-  uint64_t Add(PendingRequest request, double cost, Clock::time_point now, Outcomes& outcomes);
+  uint64_t Add(PendingRequest request, double cost, Clock::time_point now, Orders& orders);
   // OK, or why a request that came now would be refused for its number or for draining.
   absl::Status Admissible() const;
   // How long the workers need for what is queued and running.
@@ -82,26 +95,25 @@ class RequestQueue {
 
   // The next batch, if one may go now.
   std::optional<TakenBatch> Take(Clock::time_point now);
-  // The batch has become a job; returns the sequences that ended meanwhile.
-  std::vector<JobCancel> Attach(RunningBatch& batch, const std::shared_ptr<Job>& job);
+  // The batch has become a job: orders it to leave out what ended meanwhile.
+  void Attach(RunningBatch& batch, const std::shared_ptr<Job>& job, Orders& orders);
   // The batch's sequence b has been computed, or never will be.
   void Finish(const RunningBatch& batch, int64_t b, absl::StatusOr<SequenceOutput> output,
-              Clock::time_point now, Outcomes& outcomes);
+              Clock::time_point now, Orders& orders);
 
-  void Cancel(uint64_t handle, Clock::time_point now, Outcomes& outcomes,
-              std::vector<JobCancel>& cancels);
-  // Ends what is past its deadline and, while others are computed, what waits and can't meet it any
-  // more; then looks whether time alone has closed a batch.
-  void Expire(Clock::time_point now, Outcomes& outcomes, std::vector<JobCancel>& cancels);
+  void Cancel(uint64_t handle, Clock::time_point now, Orders& orders);
+  // What time alone brings: ends what is past its deadline and, while others are computed, what
+  // waits and can't meet it any more; closes batches by their delay bound; ages running ones.
+  void Tick(Clock::time_point now, Orders& orders);
   void Drain();
   // Ends everything with UNAVAILABLE, and accepts nothing more.
-  void Abandon(Clock::time_point now, Outcomes& outcomes, std::vector<JobCancel>& cancels);
+  void Abandon(Clock::time_point now, Orders& orders);
   // Waits until every request has ended and none is being computed; false when `deadline` came.
   bool WaitEmpty(Clock::time_point deadline);
 
   // What Look said last: whether a batch may go that ranks before class and key. Lock-free.
   bool Wants(int64_t next_class, double next_key) const;
-  // When Expire should be called next. Lock-free.
+  // When Tick should be called next. Lock-free.
   Clock::time_point next_look() const;
   QueueFacts facts() const;
 
@@ -109,7 +121,7 @@ class RequestQueue {
   struct Live {
     PendingRequest request;
     QueueEntry entry;
-    Clock::time_point alarm = Clock::time_point::max();  // when Expire should look at it
+    Clock::time_point alarm = Clock::time_point::max();  // when Tick should look at it
     std::shared_ptr<RunningBatch> batch;                 // null while queued
     int64_t sequence = 0;                                // its place in the batch
     bool ended = false;  // handed out while its batch still computes
@@ -125,8 +137,8 @@ class RequestQueue {
   std::chrono::milliseconds TimeToDrain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Hands a request out with `status`: a queued one is gone, a running one stays until Finish.
-  void End(Live& live, absl::Status status, Outcomes& outcomes, std::vector<JobCancel>& cancels)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void End(Live& live, absl::Status status, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AgeRunning(Clock::time_point now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LeaveQueue(const Live& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAlarm(Live& live, Clock::time_point alarm) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Publish(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -141,6 +153,7 @@ class RequestQueue {
   QueueContents queued_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<const ServedModel*, int64_t> queued_of_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<Clock::time_point, uint64_t>> alarms_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<RunningBatch>> running_ ABSL_GUARDED_BY(mutex_);
   double running_cost_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
