@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 
 namespace attend {
@@ -72,12 +71,13 @@ std::vector<double> NormalizeReference(Normalizer normalizer, const std::vector<
 }
 
 Reference ComputeReference(const AttentionConfig& c, const AttentionWeights& w,
-                           const SequenceInput& input) {
+                           const SequenceInput& input, const QueryRounding& rounding) {
   Reference r;
   const int64_t n = r.n = input.num_items(), heads = c.num_heads, groups = c.num_key_heads;
   std::vector<double> x;
   for (int64_t i = 0; i < n; ++i) x.insert(x.end(), input.items.row(i), input.items.row(i) + c.d_f);
   r.q = Linear(x, n, w.query_weight, w.query_bias, heads * c.d_k);
+  if (rounding) std::transform(r.q.begin(), r.q.end(), r.q.begin(), rounding);
   r.k = Linear(x, n, w.key_weight, w.key_bias, groups * c.d_k);
   r.v = Linear(x, n, w.value_weight, w.value_bias, groups * c.d_v);
   r.allowed.resize(n * n);

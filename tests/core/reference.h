@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "core/attention_parameters.h"
@@ -22,8 +23,11 @@ struct Reference {
   std::vector<double> values;    // [N, d_out]
 };
 
+// What becomes of every number of q before it is used; nothing when empty.
+using QueryRounding = std::function<double(double)>;
+
 Reference ComputeReference(const AttentionConfig& config, const AttentionWeights& weights,
-                           const SequenceInput& input);
+                           const SequenceInput& input, const QueryRounding& rounding = {});
 
 // One row of a normalizer; `scores` of the items in A(i), at least one.
 std::vector<double> NormalizeReference(Normalizer normalizer, const std::vector<double>& scores);

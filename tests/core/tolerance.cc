@@ -37,23 +37,30 @@ struct Row {
 
 double RelativeRounding(int64_t n) { return (n > 36 ? 6 * std::sqrt(n) : n + 20) * kU; }
 
+// 1 / (1 + sum over k != j of e^(s_k + sign D_k - s_j + sign D_j)) for every j.
+std::vector<double> EndsOfRange(const std::vector<double>& s, const std::vector<double>& d,
+                                double sign) {
+  std::vector<double> shifted, ends;
+  for (size_t k = 0; k < s.size(); ++k) shifted.push_back(s[k] + sign * d[k]);
+  const double m = *std::max_element(shifted.begin(), shifted.end());
+  double sum = 0;
+  for (double x : shifted) sum += std::exp(x - m);
+  for (size_t j = 0; j < s.size(); ++j) {
+    const double others = std::max(sum - std::exp(shifted[j] - m), 0.0);
+    ends.push_back(1 / (1 + others * std::exp(m - s[j] + sign * d[j])));
+  }
+  return ends;
+}
+
 std::vector<double> SoftmaxBounds(const Row& row, bool one) {
   std::vector<double> s = row.s, d = row.d, bounds;
   if (one) {
     s.push_back(0);
     d.push_back(0);
   }
-  // 1 / (1 + sum over k != j of e^(s_k + sign D_k - s_j + sign D_j))
-  const auto end_of_range = [&](size_t j, double sign) {
-    double sum = 1;
-    for (size_t k = 0; k < s.size(); ++k) {
-      if (k != j) sum += std::exp(s[k] + sign * d[k] - s[j] + sign * d[j]);
-    }
-    return 1 / sum;
-  };
+  const std::vector<double> low = EndsOfRange(s, d, 1), high = EndsOfRange(s, d, -1);
   for (int64_t j = 0; j < row.n(); ++j) {
-    const double p = row.p[j];
-    const double distance = std::max(p - end_of_range(j, 1), end_of_range(j, -1) - p);
+    const double p = row.p[j], distance = std::max(p - low[j], high[j] - p);
     bounds.push_back(distance + RelativeRounding(row.n()) * p + 0x1p-126);
   }
   return bounds;
