@@ -67,7 +67,7 @@ std::string WeightsTable(const HeadWeights& head, const std::vector<std::string>
   std::string text(first, ' ');
   std::vector<size_t> widths;
   for (int64_t j = 0; j < head.n; ++j) {
-    size_t width = DisplayWidth(names[j]);
+    size_t width = std::max<size_t>(DisplayWidth(names[j]), 5);
     for (int64_t i = 0; i < head.n; ++i) {
       width = std::max(width, WeightText(head.at(i, j)).size());
     }

@@ -45,8 +45,7 @@ void ConnectionFlags::AddTo(CLI::App& app) {
   constexpr char kGroup[] = "Connection";
   app.add_option("--target", targets, "HOST:PORT of the server; several are balanced")
       ->delimiter(',')
-      ->expected(1)
-      ->take_all()
+      ->allow_extra_args(false)  // else it would eat the positional arguments after it
       ->type_name("HOST:PORT")
       ->capture_default_str()
       ->group(kGroup);

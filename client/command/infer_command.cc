@@ -105,6 +105,7 @@ void AddInfer(CLI::App& app, int* exit_code) {
   command->add_flag("--causal", flags->causal, "item i may attend to items j <= i alone");
   command->add_option("--want", flags->want, "what to answer: values, scores, weights")
       ->delimiter(',')
+      ->allow_extra_args(false)
       ->check(CLI::IsMember({"values", "scores", "weights"}))
       ->type_name("LIST")
       ->capture_default_str();

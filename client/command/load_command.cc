@@ -170,13 +170,12 @@ void OnInterrupt(int signal_number) {
   signal(signal_number, SIG_DFL);
 }
 
-absl::StatusOr<LoadResult> RunOnce(const LoadFlags& flags, const Plan& plan, double rate) {
-  auto transport = MakeGrpcTransport(plan.target);
-  if (!transport.ok()) return transport.status();
+LoadResult RunOnce(const LoadFlags& flags, const Plan& plan, double rate,
+                   LoadTransport* transport) {
   const std::unique_ptr<CallSource> source = MakeSource(flags, plan, rate);
   const LoadOptions options = ToLoadOptions(flags, plan);
   const std::unique_ptr<LoadClock> clock = MakeRealClock();
-  LoadRun run(options, source.get(), clock.get(), transport->get());
+  LoadRun run(options, source.get(), clock.get(), transport);
   running = &run;
   if (interrupted) run.Stop();
   LoadResult result;
@@ -195,27 +194,26 @@ bool Sustained(const LoadResult& result, milliseconds latency_bound) {
          result.latency.Percentile(99) <= nanoseconds(latency_bound).count();
 }
 
-absl::StatusOr<LoadResult> Sweep(const LoadFlags& flags, const Plan& plan,
-                                 nlohmann::ordered_json* json) {
+LoadResult Sweep(const LoadFlags& flags, const Plan& plan, LoadTransport* transport,
+                 nlohmann::ordered_json* json) {
   KneeSearch search(flags.rate > 0 ? flags.rate : 100);
   LoadResult best;
   (*json)["sweep"] = nlohmann::ordered_json::array();
   std::puts("   offered   achieved     p50 ms     p99 ms    errors");
   while (const std::optional<double> rate = search.NextRate()) {
-    absl::StatusOr<LoadResult> result = RunOnce(flags, plan, *rate);
-    if (!result.ok()) return result.status();
+    const LoadResult result = RunOnce(flags, plan, *rate, transport);
     if (interrupted) break;
-    const bool sustained = Sustained(*result, flags.latency_bound);
-    std::printf("%10.1f %10.1f %10.3f %10.3f %9lld  %s\n", result->offered_rate(),
-                result->achieved_rate(), result->latency.Percentile(50) / 1e6,
-                result->latency.Percentile(99) / 1e6,
-                static_cast<long long>(result->offered - result->answered),
+    const bool sustained = Sustained(result, flags.latency_bound);
+    std::printf("%10.1f %10.1f %10.3f %10.3f %9lld  %s\n", result.offered_rate(),
+                result.achieved_rate(), result.latency.Percentile(50) / 1e6,
+                result.latency.Percentile(99) / 1e6,
+                static_cast<long long>(result.offered - result.answered),
                 sustained ? "sustained" : "too much");
     std::fflush(stdout);
-    nlohmann::ordered_json step = LoadJson(*result);
+    nlohmann::ordered_json step = LoadJson(result);
     step["sustained"] = sustained;
     (*json)["sweep"].push_back(std::move(step));
-    if (sustained && *rate >= search.best()) best = *result;
+    if (sustained && *rate >= search.best()) best = result;
     search.Report(sustained);
   }
   (*json)["knee_rate"] = search.best();
@@ -270,20 +268,21 @@ int Run(const LoadFlags& flags) {
   }
   const absl::StatusOr<Plan> plan = MakePlan(flags);
   if (!plan.ok()) return Report(plan.status());
+  const auto transport = MakeGrpcTransport(plan->target);
+  if (!transport.ok()) return Report(transport.status());
   signal(SIGINT, OnInterrupt);
   std::fputs(Describe(flags).c_str(), stdout);
   std::fflush(stdout);
 
   nlohmann::ordered_json more = nlohmann::ordered_json::object();
-  const absl::StatusOr<LoadResult> result =
-      flags.sweep ? Sweep(flags, *plan, &more) : RunOnce(flags, *plan, flags.rate);
-  if (!result.ok()) return Report(result.status());
-  std::fputs(LoadText(*result).c_str(), stdout);
-  nlohmann::ordered_json json = LoadJson(*result);
+  const LoadResult result = flags.sweep ? Sweep(flags, *plan, transport->get(), &more)
+                                        : RunOnce(flags, *plan, flags.rate, transport->get());
+  std::fputs(LoadText(result).c_str(), stdout);
+  nlohmann::ordered_json json = LoadJson(result);
   json.update(more);
   for (const absl::Status& status :
        {WriteText(flags.json, json.dump(2) + "\n"),
-        WriteText(flags.log, flags.log.empty() ? "" : IntervalLog(*result)), Outcome(*result)}) {
+        WriteText(flags.log, flags.log.empty() ? "" : IntervalLog(result)), Outcome(result)}) {
     if (!status.ok()) return Report(status);
   }
   return 0;

@@ -68,7 +68,10 @@ absl::StatusOr<std::vector<float>> WordFeatures(const v1::ModelInfo& model,
     known.emplace(absl::AsciiStrToLower(item.name()), &item);
   }
   const auto& names = model.feature_names();
-  const auto position = std::find(names.begin(), names.end(), "position") - names.begin();
+  const auto index_of = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) - names.begin();
+  };
+  const int64_t position = index_of("position"), squared = index_of("position_squared");
   std::vector<float> features;
   for (size_t i = 0; i < words.size(); ++i) {
     const std::string word = absl::AsciiStrToLower(words[i]);
@@ -78,9 +81,11 @@ absl::StatusOr<std::vector<float>> WordFeatures(const v1::ModelInfo& model,
           "model '", model.name(), "' does not know the word '", words[i],
           "'; it knows, among others: ", absl::StrJoin(CloseNames(model, word), ", ")));
     }
-    const auto& row = found->second->features();
+    const auto& known_features = found->second->features();
+    std::vector<float> row(known_features.begin(), known_features.end());
+    if (position < std::ssize(row)) row[position] = static_cast<float>(i);
+    if (squared < std::ssize(row)) row[squared] = static_cast<float>(i * i);
     features.insert(features.end(), row.begin(), row.end());
-    if (position < row.size()) features[features.size() - row.size() + position] = i;
   }
   return features;
 }

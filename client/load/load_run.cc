@@ -25,7 +25,8 @@ LoadRun::LoadRun(const LoadOptions& options, CallSource* calls, LoadClock* clock
       recorder_(options.warm_up, options.duration, options.window) {}
 
 LoadResult LoadRun::Run() {
-  const nanoseconds cpu_before = ThisThreadsCpu();
+  const nanoseconds sender_before = ThisThreadsCpu();
+  const nanoseconds receiver_before = transport_->BusiestThreadCpu();
   if (options_.concurrency > 0) {
     RunClosed();
   } else {
@@ -34,7 +35,8 @@ LoadResult LoadRun::Run() {
   const nanoseconds sent_until = clock_->now();
   transport_->WaitIdle();
   LoadResult result = recorder_.Finish(sent_until, clock_->now());
-  result.generator_cpu = std::max(ThisThreadsCpu() - cpu_before, transport_->BusiestThreadCpu());
+  result.generator_cpu =
+      std::max(ThisThreadsCpu() - sender_before, transport_->BusiestThreadCpu() - receiver_before);
   return result;
 }
 

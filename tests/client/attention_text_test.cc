@@ -28,16 +28,16 @@ TEST(AttentionText, RepeatedNamesGetTheirIndex) {
 TEST(AttentionText, ColumnsAreAsWideAsNamesOrNumbersWhateverTheScript) {
   const std::vector<float> weights = {12.5f, 0, -1, 1};
   EXPECT_EQ(WeightsTable({weights, 2}, {"übel", "b"}, false),
-            "       übel     b\n"
-            "übel  12.50     .\n"
-            "b     -1.00  1.00\n");
+            "       übel      b\n"
+            "übel  12.50      .\n"
+            "b     -1.00   1.00\n");
 }
 
 TEST(AttentionText, ColourShadesMoreWeightBrighterAndEndsEachCell) {
   const std::vector<float> weights = {1, 0.1f, 0, 0};
   const std::string table = WeightsTable({weights, 2}, {"a", "b"}, true);
-  EXPECT_THAT(table, HasSubstr("\x1b[48;5;45m\x1b[38;5;16m  1.00\x1b[0m"));
-  EXPECT_THAT(table, HasSubstr("\x1b[48;5;17m\x1b[38;5;255m  0.10\x1b[0m"));
+  EXPECT_THAT(table, HasSubstr("\x1b[48;5;45m\x1b[38;5;16m   1.00\x1b[0m"));
+  EXPECT_THAT(table, HasSubstr("\x1b[48;5;17m\x1b[38;5;255m   0.10\x1b[0m"));
 }
 
 }  // namespace

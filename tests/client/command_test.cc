@@ -187,6 +187,14 @@ TEST_F(Command, FlagsComeFromTheEnvironmentToo) {
   EXPECT_THAT(result.out, HasSubstr("\"name\": \"fake\""));
 }
 
+TEST_F(Command, AFlagOfSeveralValuesLeavesTheWordsAfterItAlone) {
+  FakeServer first, second;
+  const Finished result = Run({"explain", "--target", first.target() + "," + second.target(),
+                               "--model", "fake", "--target", first.target(), "cat", "it"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("it -> cat 0.75"));
+}
+
 TEST_F(Command, ModelsPrintsATableOrOneModelsNames) {
   FakeServer server;
   EXPECT_EQ(
@@ -217,10 +225,10 @@ TEST_F(Command, ExplainNamesWhoAnswers) {
   EXPECT_EQ(result.out,
             "fake@7: how well did each item (column) answer each item's (row) question\n"
             "\n"
-            "      the   CAT    it\n"
-            "the  0.25     .     .\n"
-            "CAT  0.75  0.25     .\n"
-            "it      .  0.75  0.25\n"
+            "       the    CAT     it\n"
+            "the   0.25      .      .\n"
+            "CAT   0.75   0.25      .\n"
+            "it       .   0.75   0.25\n"
             "\n"
             "the strongest answer to each:\n"
             "  the -> the 0.25\n"
