@@ -23,8 +23,10 @@ absl::Status WaitUntilServing(AttendClient& client, const HealthFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + flags.wait;
   while (true) {
+    // A call that waits drives the connection; between calls that fail at once nobody would.
     absl::Status status = client.Health(
-        flags.service, {.deadline = std::min(flags.connection.deadline, milliseconds(1000))});
+        flags.service, {.deadline = std::min(flags.connection.deadline, milliseconds(1000)),
+                        .wait_for_ready = flags.wait.count() > 0});
     const bool may_change = absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
     if (!may_change || Clock::now() >= end) return status;
     std::this_thread::sleep_for(milliseconds(20));
