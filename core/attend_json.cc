@@ -98,7 +98,9 @@ absl::Status ReadItemNames(const Json& value, AttendJson* model) {
           Quoted(name), ", expected names that are not empty and differ by more than case"));
     }
     std::vector<float> numbers;
-    if (!features.is_array()) return Expected(features, absl::StrCat("features of ", Quoted(name)));
+    if (!features.is_array()) {
+      return Expected(features, absl::StrCat("an array of the features of ", Quoted(name)));
+    }
     for (const Json& feature : features) {
       if (!IsFloat32(feature)) {
         return absl::InvalidArgumentError(absl::StrCat(Quoted(name), " holds ", Excerpt(feature),

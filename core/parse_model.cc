@@ -136,22 +136,24 @@ absl::Status ResolveNames(const AttendJson& json, AttentionConfig* config) {
   return absl::OkStatus();
 }
 
-// The rows of `source`, [rows, columns] and row major whichever way they are stored.
+// The rows of `source`, [rows, columns], row major whichever way they are stored.
 absl::StatusOr<FloatBuffer> ReadParameter(const Checkpoint& checkpoint,
                                           const ParameterSource& source) {
   if (source.absent()) return FloatBuffer();
   absl::StatusOr<FloatBuffer> stored = checkpoint.ReadFloats(source.tensor);
-  if (!stored.ok() || stored->size() == source.rows * source.columns) {
-    if (!stored.ok() || !source.transposed) return stored;
-  }
-  FloatBuffer rows(source.rows * source.columns);
+  if (!stored.ok()) return stored;
+  const int64_t count = source.rows * source.columns;
+  if (stored->size() == count && !source.transposed) return stored;
+  FloatBuffer rows(count);
   const int64_t all_rows = stored->size() / source.columns;
+  if (!source.transposed) {
+    std::copy_n(stored->data() + source.first_row * source.columns, count, rows.data());
+    return rows;
+  }
   for (int64_t row = 0; row < source.rows; ++row) {
     for (int64_t column = 0; column < source.columns; ++column) {
-      const int64_t from = source.first_row + row;
       rows.data()[row * source.columns + column] =
-          stored->data()[source.transposed ? column * all_rows + from
-                                           : from * source.columns + column];
+          stored->data()[column * all_rows + source.first_row + row];
     }
   }
   return rows;

@@ -2,10 +2,10 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "core/quote.h"
+#include "core/strict_json.h"
 
 namespace attend {
 namespace {
@@ -97,12 +97,7 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
 
   bool parse_error(std::size_t position, const std::string&,
                    const nlohmann::json::exception& error) override {
-    absl::string_view reason = error.what();
-    if (const auto end = reason.find("] "); end != absl::string_view::npos) {
-      reason.remove_prefix(end + 2);
-    }
-    problem_ = absl::StrCat("the header is no JSON at its byte ", position, ": ",
-                            absl::Utf8SafeCHexEscape(reason));
+    problem_ = absl::StrCat("the header is no JSON at its byte ", position, ": ", ReasonOf(error));
     return false;
   }
 

@@ -1,7 +1,8 @@
 #include "core/strict_json.h"
 
+#include <absl/strings/ascii.h>
+#include <absl/strings/escaping.h>
 #include <absl/strings/str_cat.h>
-#include <absl/strings/strip.h>
 
 #include <functional>
 #include <set>
@@ -49,15 +50,25 @@ absl::StatusOr<Json> ParseStrictJson(absl::string_view text) {
   try {
     json = Json::parse(text.begin(), text.end(), std::ref(watcher));
   } catch (const Json::exception& error) {
-    absl::string_view reason = error.what();
-    if (const auto end = reason.find("] "); end != absl::string_view::npos) {
-      reason.remove_prefix(end + 2);
-    }
-    return absl::InvalidArgumentError(
-        absl::StrCat("is no JSON: ", absl::Utf8SafeCHexEscape(reason)));
+    return absl::InvalidArgumentError(absl::StrCat("is no JSON: ", ReasonOf(error)));
   }
   if (!watcher.problem().empty()) return absl::InvalidArgumentError(watcher.problem());
   return json;
+}
+
+std::string ReasonOf(const nlohmann::json::exception& error) {
+  constexpr std::size_t kLimit = 200;  // the parser quotes what it read last, however long
+  absl::string_view reason = error.what();
+  const auto id_end = reason.find("] ");
+  if (id_end != absl::string_view::npos) reason.remove_prefix(id_end + 2);
+  std::string text;
+  for (const char c : reason.substr(0, kLimit)) {
+    // It may stop in the middle of a character.
+    absl::StrAppend(&text, absl::ascii_isprint(static_cast<unsigned char>(c))
+                               ? std::string(1, c)
+                               : absl::CHexEscape(absl::string_view(&c, 1)));
+  }
+  return reason.size() > kLimit ? text + "..." : text;
 }
 
 std::string Excerpt(const Json& value) {

@@ -16,6 +16,9 @@ using Json = nlohmann::ordered_json;
 // object, and for arrays and objects nested deeper than 64.
 absl::StatusOr<Json> ParseStrictJson(absl::string_view text);
 
+// Why the parser refused a text, for a message.
+std::string ReasonOf(const nlohmann::json::exception& error);
+
 // The value for a message, cut to a few words.
 std::string Excerpt(const Json& value);
 

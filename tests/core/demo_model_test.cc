@@ -12,6 +12,10 @@
 #include <string>
 #include <vector>
 
+#include "tests/core/reference.h"
+#include "tests/core/run_job.h"
+#include "tests/core/tolerance.h"
+
 namespace attend {
 namespace {
 
@@ -157,6 +161,33 @@ TEST(DemoModel, ValuesSayWhatWasPassedOn) {
       Project(demo.weights.value_weight, demo.weights.value_bias, items[1]);
   ASSERT_EQ(static_cast<int64_t>(passed_on.size()), demo.config.d_v);
   for (size_t f = 0; f < passed_on.size(); ++f) EXPECT_EQ(passed_on[f], items[1][f]) << f;
+}
+
+TEST(DemoModel, TheModelAnswersAsThePageSays) {
+  const absl::StatusOr<LoadedModel> demo = MakeDemoModel();
+  ASSERT_TRUE(demo.ok()) << demo.status();
+  const ParsedModel parameters = DemoParameters();
+  EXPECT_EQ(demo->model->info().feature_names, parameters.config.feature_names);
+  EXPECT_EQ(demo->model->info().item_names, parameters.config.item_names);
+  std::vector<float> items;
+  for (const auto& row : ItemsOf(parameters.config, kSentence)) {
+    items.insert(items.end(), row.begin(), row.end());
+  }
+  SequenceInput input;
+  input.items = MatrixView<const float>(items.data(), 8, parameters.config.d_f);
+  input.want_scores = input.want_weights = true;
+  const Answers answers = RunBatch(*demo->model, {input});
+  ASSERT_TRUE(answers[0].ok()) << answers[0].status();
+  const Reference truth = ComputeReference(parameters.config, parameters.weights, input);
+  const Bounds bounds = ComputeBounds(parameters.config, parameters.weights, input, truth);
+  EXPECT_LE(WorstRatio(answers[0]->scores.span(), truth.scores, bounds.scores), 1);
+  EXPECT_LE(WorstRatio(answers[0]->weights.span(), truth.weights, bounds.weights), 1);
+  EXPECT_LE(WorstRatio(answers[0]->values.span(), truth.values, bounds.values), 1);
+  EXPECT_GT(answers[0]->weights.data()[5 * 8 + 1], 0.99f);
+  // A living noun, singular, the word at position 1.
+  const float* passed_on_to_it = answers[0]->values.data() + 5 * 12;
+  EXPECT_EQ(std::vector<float>(passed_on_to_it, passed_on_to_it + 12),
+            (std::vector<float>{1, 0, 0, 0, 0, 0, 0, 0, 1, 0, -1, 1}));
 }
 
 TEST(DemoModel, EveryWordIsKnownOnceInLowerCaseWithOneKind) {
