@@ -5,7 +5,8 @@ BUILD ?= build
 BUILD_TYPE ?= Release
 JOBS ?= $(shell nproc)
 PREFIX ?= /usr/local
-CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE)
+CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
+  -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
 .PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers install clean
 
