@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
   -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
-.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers install clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -50,6 +50,13 @@ image:  ## build the container image `attend` (needs a running Docker engine)
 test-containers:  ## build and run the image for real, on a Docker engine of the test's own (root)
 	@deploy/setup.sh test containers
 	@tests/containers/image_test.sh
+
+test-cluster: setup  ## three replicas under load, killed and rolled; balanced by the client, then by HAProxy
+	@deploy/setup.sh containers
+	@$(CONFIGURE) -B $(BUILD) -DATTEND_TESTS=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target attend-server attend
+	@tests/cluster/cluster_test.py . $(BUILD)/bin --seconds 30 --rate 200
+	@tests/cluster/cluster_test.py . $(BUILD)/bin --seconds 30 --rate 200 --haproxy /usr/sbin/haproxy
 
 install: build  ## install the programs and the client library under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)

@@ -20,7 +20,7 @@ import tempfile
 # Blocks that can't run inside the test that they start, and who runs them instead.
 RUN_ELSEWHERE = {
     "ci": "the continuous integration run is this very command",
-    "demo-test": "end_to_end.TheDemoPrintsAReadableAnswer",
+    "demo-test": "docs.TheDemoPrintsAReadableAnswer",
     "make-image": "make test-containers",
     "make-cluster": "make test-cluster",
     "make-bench": "make bench, a named target: timing is no test",
@@ -83,7 +83,8 @@ def main():
     for body, _ in todo:
         script += body.replace("build/bin", str(binaries)) + f"\necho '{marker}'\n"
     with tempfile.TemporaryDirectory() as scratch:
-        env = dict(os.environ, TMPDIR=scratch, OUT=scratch, NO_COLOR="1")
+        env = dict(os.environ, TMPDIR=scratch, OUT=scratch, NO_COLOR="1",
+                   PATH="/usr/bin:" + os.environ["PATH"])  # the distribution's Python has NumPy
         shell = subprocess.Popen(["bash", "-c", script], cwd=source, env=env, text=True,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                  stderr=subprocess.STDOUT, start_new_session=True)
