@@ -3,19 +3,27 @@
 #include <absl/strings/str_cat.h>
 
 #include <algorithm>
+#include <atomic>
+#include <limits>
 #include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "core/cpu_quota.h"
+#include "core/memory_limit.h"
 #include "core/mutex.h"
 #include "server/batching/batch_job.h"
 #include "server/batching/byte_budget.h"
 #include "server/batching/request_queue.h"
+#include "server/batching/stall_watch.h"
 
 namespace attend {
 namespace {
+
+// Of a worker with nothing to do.
+constexpr int64_t kNoClass = std::numeric_limits<int64_t>::max();
+constexpr double kNoKey = std::numeric_limits<double>::infinity();
 
 double Seconds(std::chrono::microseconds duration) {
   return std::chrono::duration<double>(duration).count();
@@ -29,14 +37,19 @@ int Threads(const BatcherOptions& options) {
   return options.threads > 0 ? options.threads : UsableCpus();
 }
 
+int64_t MaxQueuedBytes(const BatcherOptions& options) {
+  return options.max_queued_bytes > 0 ? options.max_queued_bytes : UsableMemory() / 4;
+}
+
 }  // namespace
 
 struct Batcher::Impl {
   Impl(const BatcherOptions& options, BatchObserver* observer)
       : options(options),
         observer(observer),
-        bytes(options.max_queued_bytes),
-        queue(MakeQueueOptions(), observer) {}
+        bytes(MaxQueuedBytes(options)),
+        queue(MakeQueueOptions(), observer),
+        stall_watch(options.stall_timeout) {}
 
   QueueOptions MakeQueueOptions();
   bool StartBatch();
@@ -44,6 +57,9 @@ struct Batcher::Impl {
   void RunTimer();
   void ArmTimer();
   void Tick();
+  void WatchForStall();
+  // When the timer thread has to act next, whatever is enqueued meanwhile.
+  Clock::time_point NextLook() const;
 
   const BatcherOptions options;
   BatchObserver* const observer;
@@ -55,6 +71,11 @@ struct Batcher::Impl {
   CondVar timer_changed;
   bool stopping ABSL_GUARDED_BY(timer_mutex) = false;
   std::atomic<Clock::time_point> armed{Clock::time_point::max()};
+
+  Mutex stall_mutex;
+  StallWatch stall_watch ABSL_GUARDED_BY(stall_mutex);
+  std::atomic<Clock::time_point> stall_look{Clock::time_point::min()};
+
   std::thread timer;
 };
 
@@ -142,6 +163,25 @@ void Batcher::Impl::Tick() {
   queue.Tick(options.now(), orders);
   Execute(std::move(orders));
   executor->Wake();
+  WatchForStall();
+}
+
+void Batcher::Impl::WatchForStall() {
+  if (options.stall_timeout.count() == 0) return;
+  const Clock::time_point now = options.now();
+  // Often enough that a stall is noticed within a quarter of the timeout.
+  stall_look.store(now + options.stall_timeout / 4);
+  const Executor::Load load = executor->load();
+  MutexLock lock(&stall_mutex);
+  const bool work_waits = load.open_jobs > 0 || queue.Wants(kNoClass, kNoKey);
+  if (stall_watch.Look(now, load.tiles_done, work_waits)) {
+    observer->OnStalled(stall_watch.stalled());
+  }
+}
+
+Clock::time_point Batcher::Impl::NextLook() const {
+  if (options.stall_timeout.count() == 0) return queue.next_look();
+  return std::min(queue.next_look(), stall_look.load());
 }
 
 void Batcher::Impl::ArmTimer() {
@@ -153,9 +193,9 @@ void Batcher::Impl::ArmTimer() {
 void Batcher::Impl::RunTimer() {
   timer_mutex.Lock();
   while (!stopping) {
-    armed.store(queue.next_look());
+    armed.store(NextLook());
     // Whoever enqueues either sees what is armed or is seen by this second look.
-    const Clock::time_point next = queue.next_look();
+    const Clock::time_point next = NextLook();
     if (next < armed.load()) continue;
     const Clock::time_point now = options.now();
     if (next > now) {

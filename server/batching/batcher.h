@@ -25,9 +25,11 @@ struct BatcherOptions {
   // What waits is refused beyond these.
   int64_t max_queued_requests = 4096;
   std::chrono::microseconds max_queued_cost{0};  // one worker's time; 0: a second of all workers
-  int64_t max_queued_bytes = int64_t{1} << 30;   // of bodies, from admission to answer
+  int64_t max_queued_bytes = 0;  // of bodies, from admission to answer; 0: a quarter of the memory
   // A request that has waited so long counts as one priority higher.
   std::chrono::milliseconds ageing{1000};
+  // The observer hears of a stall when there was work and no tile done for so long; 0: never.
+  std::chrono::milliseconds stall_timeout{10000};
   std::function<Clock::time_point()> now = Clock::now;  // tests pass their own
 };
 
@@ -64,8 +66,8 @@ class Batcher : public JobSource {
   QueueFacts queue() const;
   int threads() const;
 
-  // Does what has become due by `now`: deadlines and delay bounds. A thread of the batcher calls it
-  // in time; tests that move the clock do so themselves.
+  // Does what has become due by `now`: deadlines, delay bounds, ageing, the watch for stalls. A
+  // thread of the batcher calls it in time; tests that move the clock do so themselves.
   void Tick();
 
   // For the executor.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/cgroup.h"
+#include "core/memory_limit.h"
 
 namespace attend {
 namespace {
@@ -100,6 +101,8 @@ TEST_F(CpuQuota, MemoryIsTheLowestLimitOfEitherVersion) {
   EXPECT_EQ(CgroupMemoryLimit(root()), int64_t{1} << 31);
   Write("sys/fs/cgroup/a/memory.max", "1073741824\n");
   EXPECT_EQ(CgroupMemoryLimit(root()), int64_t{1} << 30);
+  EXPECT_EQ(UsableMemory(root(), int64_t{1} << 40), int64_t{1} << 30);
+  EXPECT_EQ(UsableMemory(root(), int64_t{1} << 20), int64_t{1} << 20);
 }
 
 TEST_F(CpuQuota, WorkersArePinnedOnlyInsideASetOfExactlyTheirNumber) {

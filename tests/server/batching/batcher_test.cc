@@ -8,6 +8,7 @@
 #include <new>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/server/batching/fakes.h"
@@ -361,6 +362,25 @@ TEST_F(BatcherTest, WhatATileThrowsFailsItsRequestAlone) {
   fellow.Await();
   EXPECT_EQ(unlucky.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(fellow.value(), 28);
+}
+
+TEST_F(BatcherTest, WorkWithoutProgressIsAStallUntilATileIsDone) {
+  Batcher& batcher = Start({.stall_timeout = milliseconds(1000)});
+  Hold(batcher);
+  batcher.Tick();
+  clock_.Advance(milliseconds(500));
+  batcher.Tick();
+  clock_.Advance(milliseconds(499));
+  batcher.Tick();
+  EXPECT_THAT(observer_.stalls(), ElementsAre());
+  clock_.Advance(milliseconds(1));
+  batcher.Tick();
+  EXPECT_THAT(observer_.stalls(), ElementsAre(true));
+  Release();
+  EXPECT_TRUE(batcher.WaitDrained(kNever));
+  while (batcher.load().open_jobs > 0) std::this_thread::yield();
+  batcher.Tick();
+  EXPECT_THAT(observer_.stalls(), ElementsAre(true, false));
 }
 
 TEST_F(BatcherTest, AModelThatWasRemovedFinishesWhatItTookAndIsThenFreed) {

@@ -232,6 +232,14 @@ class RecordingObserver : public BatchObserver {
     MutexLock lock(&mutex_);
     refusals_.push_back(reason);
   }
+  void OnStalled(bool stalled) override {
+    MutexLock lock(&mutex_);
+    stalls_.push_back(stalled);
+  }
+  std::vector<bool> stalls() const {
+    MutexLock lock(&mutex_);
+    return stalls_;
+  }
   std::vector<int64_t> batches() const {
     MutexLock lock(&mutex_);
     return batches_;
@@ -245,6 +253,7 @@ class RecordingObserver : public BatchObserver {
  private:
   mutable Mutex mutex_;
   std::vector<int64_t> batches_ ABSL_GUARDED_BY(mutex_);
+  std::vector<bool> stalls_ ABSL_GUARDED_BY(mutex_);
   std::vector<RefusalReason> refusals_ ABSL_GUARDED_BY(mutex_);
 };
 
