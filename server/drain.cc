@@ -1,5 +1,7 @@
 #include "server/drain.h"
 
+#include <algorithm>
+
 #include "server/observe/log.h"
 
 namespace attend {
@@ -7,6 +9,9 @@ namespace {
 
 // For the last answers' way out once nothing computes any more.
 constexpr std::chrono::seconds kFlushTime{2};
+// From the last answer's writing to the closing of its connection: a connection that is closed
+// while requests keep coming in drops what its buffers still hold.
+constexpr std::chrono::milliseconds kLinger{100};
 
 }  // namespace
 
@@ -27,8 +32,8 @@ bool Drain::Run(const DrainOptions& options, Batcher& batcher, GrpcServer& serve
        {"queued", batcher.queue().requests}});
   signals_.WaitSecond(options.delay);
 
+  server.BeginDrain();
   batcher.Drain();
-  server.StopAccepting();
   {
     MutexLock lock(&mutex_);
     if (abandoned_) batcher.Abandon();
@@ -38,6 +43,7 @@ bool Drain::Run(const DrainOptions& options, Batcher& batcher, GrpcServer& serve
   const bool computed = batcher.WaitDrained(end);
   if (!computed) batcher.Abandon();
   const bool sent = server.WaitCallsOver(std::max(end, Clock::now() + kFlushTime));
+  signals_.WaitSecond(kLinger);
 
   MutexLock lock(&mutex_);
   abandonable_ = nullptr;

@@ -20,9 +20,10 @@ class Drain {
  public:
   Drain();
 
-  // Waits for a signal; then NOT_SERVING, the delay, GOAWAY and refusals, the accepted requests'
-  // answers. True when all of them are out. When the grace period is over or a second signal comes,
-  // what is left is answered with UNAVAILABLE, and the result is false.
+  // Waits for a signal; then NOT_SERVING, the delay, UNAVAILABLE for what comes, the answers to
+  // what was accepted. The server's destruction then closes the connections. True when all of them
+  // are out. When the grace period is over or a second signal comes, what is left is answered with
+  // UNAVAILABLE, and the result is false.
   bool Run(const DrainOptions& options, Batcher& batcher, GrpcServer& server);
 
  private:

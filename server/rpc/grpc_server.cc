@@ -9,7 +9,6 @@
 #include <grpcpp/server_builder.h>
 
 #include <array>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -53,8 +52,6 @@ struct GrpcServer::Impl {
   int port = 0;
   std::unique_ptr<Pollers> pollers;
   std::unique_ptr<grpc::Server> server;
-  std::thread shutdown;
-  bool stopped = false;
 
   void AddMethods(ExchangeObserver* observer);
   bool Build(const GrpcServerOptions& options);
@@ -120,9 +117,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
 
 GrpcServer::~GrpcServer() {
   if (impl_->server == nullptr) return;
-  StopAccepting();
   grpc_server_cancel_all_calls(impl_->server->c_server());
-  impl_->shutdown.join();
+  impl_->server->Shutdown();
   impl_->pollers.reset();
 }
 
@@ -134,13 +130,10 @@ void GrpcServer::SetServing(bool serving) {
   health->SetServingStatus("", serving);
 }
 
-void GrpcServer::StopAccepting() {
-  if (std::exchange(impl_->stopped, true)) return;
-  impl_->shutdown = std::thread([server = impl_->server.get()] { server->Shutdown(); });
-}
+void GrpcServer::BeginDrain() { impl_->live.BeginDrain(); }
 
 bool GrpcServer::WaitCallsOver(Clock::time_point deadline) {
-  return impl_->live.WaitNone(deadline);
+  return impl_->live.WaitOver(deadline);
 }
 
 }  // namespace attend

@@ -25,16 +25,17 @@ class GrpcServer {
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
                                                            const Serving& serving,
                                                            ExchangeObserver* observer);
-  // Cancels what is left.
+  // Closes every connection at once, so that a caller whose call was on its way finds the server
+  // unavailable: gRPC's own shutdown would first cancel that call.
   ~GrpcServer();
 
   // The address with the real port.
   std::string address() const;
   // What health answers for the empty name and for each service.
   void SetServing(bool serving);
-  // GOAWAY on every connection, no new ones; calls that live go on.
-  void StopAccepting();
-  // Whether every answer is out; false when that is not so at `deadline`.
+  // Calls that come from now on are not waited for; the batcher has them refused.
+  void BeginDrain();
+  // Whether every answer to a call from before the drain is out; false when not so at `deadline`.
   bool WaitCallsOver(Clock::time_point deadline);
 
  private:

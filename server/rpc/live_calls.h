@@ -1,6 +1,7 @@
 // How many calls live: taken from gRPC and not yet wholly over on the wire.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "core/mutex.h"
@@ -8,30 +9,38 @@
 
 namespace attend {
 
-// Thread-safe.
+// Tells the calls that came before a drain from those that come while it lasts. Thread-safe.
 class LiveCalls {
  public:
-  void Begin() {
+  // The era that the call began in, to be given back at its end.
+  int Begin() {
     MutexLock lock(&mutex_);
-    ++count_;
+    ++counts_[era_];
+    return era_;
   }
-  void End() {
+  void End(int era) {
     MutexLock lock(&mutex_);
-    if (--count_ == 0) none_.notify_all();
+    if (--counts_[era] == 0) over_.notify_all();
   }
-  // False when some still live at `deadline`.
-  bool WaitNone(Clock::time_point deadline) {
+  // Calls that begin from now on are not waited for.
+  void BeginDrain() {
     MutexLock lock(&mutex_);
-    while (count_ > 0) {
-      if (none_.wait_until(mutex_, deadline) == std::cv_status::timeout) return count_ == 0;
+    era_ = 1;
+  }
+  // False when calls from before the drain still live at `deadline`.
+  bool WaitOver(Clock::time_point deadline) {
+    MutexLock lock(&mutex_);
+    while (counts_[0] > 0) {
+      if (over_.wait_until(mutex_, deadline) == std::cv_status::timeout) return counts_[0] == 0;
     }
     return true;
   }
 
  private:
   Mutex mutex_;
-  CondVar none_;
-  int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
+  CondVar over_;
+  int era_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::array<int64_t, 2> counts_ ABSL_GUARDED_BY(mutex_) = {};
 };
 
 }  // namespace attend

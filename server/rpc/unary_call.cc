@@ -27,7 +27,7 @@ UnaryCall::UnaryCall(const UnaryMethod& method, grpc::ServerCompletionQueue* que
 }
 
 UnaryCall::~UnaryCall() {
-  if (counted_) method_.live->End();
+  if (era_ >= 0) method_.live->End(era_);
 }
 
 void UnaryCall::OnAccepted(bool ok) {
@@ -35,8 +35,7 @@ void UnaryCall::OnAccepted(bool ok) {
     self_.reset();
     return;
   }
-  counted_ = true;
-  method_.live->Begin();
+  era_ = method_.live->Begin();
   arrival = Clock::now();
   deadline = DeadlineOf(context_);
   Accept(method_, queue_);

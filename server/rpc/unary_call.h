@@ -50,7 +50,7 @@ class UnaryCall final : public Exchange, public std::enable_shared_from_this<Una
   Event accepted_, sent_, over_;
   std::atomic<int> events_left_{2};
   std::shared_ptr<UnaryCall> self_;
-  bool counted_ = false;
+  int era_ = -1;  // of live calls; below 0: not begun
 };
 
 // The caller's deadline on the clock that requests are measured by.

@@ -176,15 +176,17 @@ TEST(AttendService, ASecondServerCantTakeTheSameAddress) {
   EXPECT_THAT(second.status().message(), HasSubstr(server.grpc().address()));
 }
 
-TEST(AttendService, StopAcceptingLetsAcceptedCallsEnd) {
+TEST(AttendService, ADrainWaitsForTheCallsBeforeItAlone) {
   RunningServer server;
   server.model().gate.Close();
-  PendingCall call(server, MakeQuestion(1));
+  PendingCall before(server, MakeQuestion(1));
   server.model().gate.AwaitEntered(1);
-  server.grpc().StopAccepting();
+  server.grpc().BeginDrain();
+  PendingCall during(server, MakeQuestion(1));
+  while (server.batcher().queue().requests < 1) std::this_thread::yield();
   EXPECT_FALSE(server.grpc().WaitCallsOver(Clock::now()));
   server.model().gate.Open();
-  EXPECT_TRUE(call.status().ok());
+  EXPECT_TRUE(before.status().ok());
   EXPECT_TRUE(server.grpc().WaitCallsOver(Clock::now() + std::chrono::minutes(1)));
 }
 
