@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/hugging_face_config.h"
 #include "core/quote.h"
 #include "core/read_only_file.h"
 
@@ -208,6 +209,12 @@ absl::StatusOr<ParsedModel> ParseModel(const std::string& version_directory) {
   if (!json.ok()) return in_directory(json.status(), absl::StrCat(kJsonFile, ": "));
   const absl::StatusOr<Checkpoint> checkpoint = Checkpoint::Open(version_directory);
   if (!checkpoint.ok()) return in_directory(checkpoint.status(), "");
+  const absl::StatusOr<HuggingFaceConfig> beside = ReadHuggingFaceConfig(version_directory);
+  if (!beside.ok()) return in_directory(beside.status(), "");
+  if (!beside->unsupported.empty()) {
+    return in_directory(absl::InvalidArgumentError(beside->unsupported + " is not supported"),
+                        "config.json: ");
+  }
   const absl::StatusOr<LayerTensors> layer =
       RecognizeLayer(checkpoint->tensors(), json->tensor_prefix);
   if (!layer.ok()) return in_directory(layer.status(), "model.safetensors: ");
