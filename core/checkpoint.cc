@@ -9,7 +9,7 @@
 namespace attend {
 namespace {
 
-constexpr char kFile[] = "model.safetensors";
+constexpr char kSingleFile[] = "model.safetensors";
 constexpr char kIndex[] = "model.safetensors.index.json";
 constexpr uint64_t kMaxIndexBytes = 100'000'000;
 
@@ -27,7 +27,7 @@ bool IsShardName(const Json& value) {
 
 absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& directory) {
   Checkpoint checkpoint;
-  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(directory + "/" + kFile);
+  absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(directory + "/" + kSingleFile);
   if (file.ok()) {
     checkpoint.tensors_ = file->tensors();
     for (const auto& [name, info] : checkpoint.tensors_) checkpoint.file_of_[name] = 0;
@@ -37,7 +37,8 @@ absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& directory) {
   if (!absl::IsNotFound(file.status())) return file.status();
   const absl::StatusOr<std::string> index = ReadTextFile(directory + "/" + kIndex, kMaxIndexBytes);
   if (absl::IsNotFound(index.status())) {
-    return absl::NotFoundError(absl::StrCat(kFile, ": there is no such file, and no ", kIndex));
+    return absl::NotFoundError(
+        absl::StrCat(kSingleFile, ": there is no such file, and no ", kIndex));
   }
   if (!index.ok()) return IndexError(index.status().message());
   absl::Status opened = checkpoint.OpenShards(directory, *index);

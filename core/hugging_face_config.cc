@@ -8,8 +8,8 @@
 namespace attend {
 namespace {
 
-constexpr char kFile[] = "config.json";
-constexpr uint64_t kMaxBytes = 16 << 20;
+constexpr char kConfigFile[] = "config.json";
+constexpr uint64_t kMaxConfigBytes = 16 << 20;
 
 // Keys whose presence, other than as null or false, changes the attention.
 constexpr struct {
@@ -56,13 +56,14 @@ std::string Unsupported(const Json& json) {
 absl::StatusOr<HuggingFaceConfig> ReadHuggingFaceConfig(const std::string& directory) {
   HuggingFaceConfig config;
   const absl::StatusOr<std::string> text =
-      ReadTextFile(absl::StrCat(directory, "/", kFile), kMaxBytes);
+      ReadTextFile(absl::StrCat(directory, "/", kConfigFile), kMaxConfigBytes);
   if (absl::IsNotFound(text.status())) return config;
   const absl::StatusOr<Json> json = text.ok() ? ParseStrictJson(*text) : text.status();
   if (!json.ok() || !json->is_object()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        kFile, ": ", json.ok() ? "expected a JSON object" : std::string(json.status().message()),
-        "; remove it if it is not this model's"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(kConfigFile, ": ",
+                     json.ok() ? "expected a JSON object" : std::string(json.status().message()),
+                     "; remove it if it is not this model's"));
   }
   config.num_heads = FirstCount(*json, {"num_attention_heads", "n_head", "n_heads", "num_heads"});
   config.num_key_heads = FirstCount(*json, {"num_key_value_heads"});

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-absl::Status Invalid(const fs::path& path, absl::string_view problem) {
+absl::Status PathError(const fs::path& path, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(path.string(), ": ", problem));
 }
 
@@ -48,15 +48,15 @@ absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory,
     if (IsPassedOver(path.filename().string())) continue;
     std::error_code broken;
     const fs::path target = fs::canonical(path, broken);
-    if (broken) return Invalid(path, absl::StrCat("can't be followed: ", broken.message()));
+    if (broken) return PathError(path, absl::StrCat("can't be followed: ", broken.message()));
     const auto [at_root, at_target] =
         std::mismatch(root.begin(), root.end(), target.begin(), target.end());
     if (at_root != root.end()) {
-      return Invalid(path, absl::StrCat("leads out of the repository, to ", target.string()));
+      return PathError(path, absl::StrCat("leads out of the repository, to ", target.string()));
     }
     if (fs::is_directory(target, broken)) found.push_back(path);
   }
-  if (error) return Invalid(directory, absl::StrCat("can't be listed: ", error.message()));
+  if (error) return PathError(directory, absl::StrCat("can't be listed: ", error.message()));
   std::sort(found.begin(), found.end());
   return found;
 }
@@ -64,9 +64,9 @@ absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory,
 absl::StatusOr<std::vector<ModelVersion>> VersionsOf(const fs::path& model, const fs::path& root) {
   const std::string name = model.filename().string();
   if (!IsModelName(name)) {
-    return Invalid(model.parent_path(),
-                   absl::StrCat("the model name ", Quoted(name),
-                                " holds a space, '@' or something not printable"));
+    return PathError(model.parent_path(),
+                     absl::StrCat("the model name ", Quoted(name),
+                                  " holds a space, '@' or something not printable"));
   }
   const absl::StatusOr<std::vector<fs::path>> directories = Subdirectories(model, root);
   if (!directories.ok()) return directories.status();
@@ -74,16 +74,17 @@ absl::StatusOr<std::vector<ModelVersion>> VersionsOf(const fs::path& model, cons
   for (const fs::path& directory : *directories) {
     const int64_t version = ParseVersion(directory.filename().string());
     if (version == 0) {
-      return Invalid(directory, absl::StrCat("the version ", Quoted(directory.filename().string()),
-                                             " is no positive integer without leading zeros"));
+      return PathError(directory,
+                       absl::StrCat("the version ", Quoted(directory.filename().string()),
+                                    " is no positive integer without leading zeros"));
     }
     versions.push_back({name, version, directory.string()});
   }
   if (versions.empty()) {
     std::error_code ignored;
     const bool flat = fs::exists(model / "attend.json", ignored);
-    return Invalid(model, absl::StrCat("holds no version",
-                                       flat ? ": move its files into the folder 1" : " folder"));
+    return PathError(model, absl::StrCat("holds no version",
+                                         flat ? ": move its files into the folder 1" : " folder"));
   }
   return versions;
 }

@@ -15,7 +15,7 @@ namespace {
 constexpr char kJsonFile[] = "attend.json";
 constexpr uint64_t kMaxJsonBytes = 256 << 20;  // item_names may be a vocabulary
 
-absl::Status Invalid(absl::string_view key, absl::string_view problem) {
+absl::Status KeyError(absl::string_view key, absl::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(kJsonFile, ": ", key, ": ", problem));
 }
 
@@ -28,15 +28,15 @@ std::string Shape(const ParameterSource& source) {
 absl::Status Agree(absl::string_view key, const std::optional<int64_t>& given, int64_t from_tensors,
                    absl::string_view because) {
   if (!given || *given == from_tensors) return absl::OkStatus();
-  return Invalid(key, absl::StrCat(*given, ", but ", because, " makes it ", from_tensors));
+  return KeyError(key, absl::StrCat(*given, ", but ", because, " makes it ", from_tensors));
 }
 
 // `rows` shared out in blocks of `each`.
 absl::StatusOr<int64_t> Divide(const ParameterSource& source, int64_t each, absl::string_view what,
                                absl::string_view key) {
   if (source.rows % each == 0) return source.rows / each;
-  return Invalid(key, absl::StrCat(each, ", but the ", source.rows, " ", what, " of tensor ",
-                                   Shape(source), " can't be shared out among them"));
+  return KeyError(key, absl::StrCat(each, ", but the ", source.rows, " ", what, " of tensor ",
+                                    Shape(source), " can't be shared out among them"));
 }
 
 absl::Status ResolveFeatures(const AttendJson& json, const LayerTensors& layer,
@@ -55,8 +55,8 @@ absl::Status ResolveHeads(const AttendJson& json, const LayerTensors& layer,
                           AttentionConfig* config) {
   const ParameterSource& query = layer.query_weight;
   if (!json.num_heads && !json.d_k && layer.multi_head) {
-    return Invalid("num_heads", absl::StrCat("missing: the layout ", Quoted(layer.layout), " with ",
-                                             Shape(query), " needs num_heads or d_k"));
+    return KeyError("num_heads", absl::StrCat("missing: the layout ", Quoted(layer.layout),
+                                              " with ", Shape(query), " needs num_heads or d_k"));
   }
   absl::StatusOr<int64_t> size;
   if (json.num_heads || !json.d_k) {
@@ -87,10 +87,10 @@ absl::Status ResolveKeyHeads(const AttendJson& json, const LayerTensors& layer,
             absl::StrCat("tensor ", Shape(layer.key_weight), " with d_k ", config->d_k));
   if (!agree.ok()) return agree;
   if (config->num_heads % config->num_key_heads != 0) {
-    return Invalid("num_key_heads",
-                   absl::StrCat("the ", config->num_key_heads, " key heads of tensor ",
-                                Shape(layer.key_weight), " don't divide the ", config->num_heads,
-                                " heads of tensor ", Shape(layer.query_weight)));
+    return KeyError("num_key_heads",
+                    absl::StrCat("the ", config->num_key_heads, " key heads of tensor ",
+                                 Shape(layer.key_weight), " don't divide the ", config->num_heads,
+                                 " heads of tensor ", Shape(layer.query_weight)));
   }
   size = Divide(layer.value_weight, config->num_key_heads, "value features", "num_key_heads");
   if (!size.ok()) return size.status();
@@ -125,12 +125,12 @@ absl::Status CheckSizes(const LayerTensors& layer, const AttentionConfig& config
 absl::Status ResolveNames(const AttendJson& json, AttentionConfig* config) {
   const int64_t names = static_cast<int64_t>(json.feature_names.size());
   if (names > 0 && names != config->d_f) {
-    return Invalid("feature_names", absl::StrCat(names, " names for d_f ", config->d_f));
+    return KeyError("feature_names", absl::StrCat(names, " names for d_f ", config->d_f));
   }
   for (const auto& [name, features] : json.item_names) {
     if (static_cast<int64_t>(features.size()) == config->d_f) continue;
-    return Invalid("item_names", absl::StrCat(Quoted(name), " has ", features.size(),
-                                              " features, expected d_f ", config->d_f));
+    return KeyError("item_names", absl::StrCat(Quoted(name), " has ", features.size(),
+                                               " features, expected d_f ", config->d_f));
   }
   config->feature_names = json.feature_names;
   config->item_names = json.item_names;
@@ -187,8 +187,8 @@ absl::StatusOr<AttentionConfig> ResolveConfig(const AttendJson& json, const Laye
   if (status.ok()) status = ResolveNames(json, &config);
   if (!status.ok()) return status;
   if (!json.causal && layer.asks_causal) {
-    return Invalid("causal", absl::StrCat("missing: models in the layout ", Quoted(layer.layout),
-                                          " are causal; say true, or false on purpose"));
+    return KeyError("causal", absl::StrCat("missing: models in the layout ", Quoted(layer.layout),
+                                           " are causal; say true, or false on purpose"));
   }
   config.causal = json.causal.value_or(false);
   config.scale = json.scale.value_or(static_cast<float>(1 / std::sqrt(double(config.d_k))));

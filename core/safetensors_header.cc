@@ -10,7 +10,7 @@
 namespace attend {
 namespace {
 
-constexpr int kMaxDepth = 127;  // the reference reader's
+constexpr int kMaxHeaderDepth = 127;  // the reference reader's
 constexpr char kMetadata[] = "__metadata__";
 
 // Takes the parser's events: a header may have a hundred million bytes, far more as a tree.
@@ -149,7 +149,8 @@ class HeaderReader : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool Enter(Where where) {
-    if (path_.size() == kMaxDepth) return Fail(absl::StrCat("is nested deeper than ", kMaxDepth));
+    if (path_.size() == kMaxHeaderDepth)
+      return Fail(absl::StrCat("is nested deeper than ", kMaxHeaderDepth));
     path_.push_back(std::exchange(where_, where));
     return true;
   }
