@@ -96,6 +96,11 @@ absl::StatusOr<std::string> TargetUri(const std::vector<std::string>& targets) {
   return absl::StrCat("ipv6:", absl::StrJoin(addresses, ","));
 }
 
+// A plain HOST:PORT may be a balancer, whose health is that of whichever server it asked.
+bool MayHaveSeveralServers(const std::vector<std::string>& targets) {
+  return targets.size() > 1 || (targets.size() == 1 && targets.front().rfind("dns:", 0) == 0);
+}
+
 double Seconds(std::chrono::milliseconds time) { return time.count() / 1e3; }
 
 }  // namespace
@@ -103,7 +108,7 @@ double Seconds(std::chrono::milliseconds time) { return time.count() / 1e3; }
 std::string ServiceConfig(const ChannelOptions& options) {
   const RetryOptions& retry = options.retry;
   std::string config = R"({"loadBalancingConfig": [{"round_robin": {}}])";
-  if (options.leave_out_unhealthy) {
+  if (options.leave_out_unhealthy && MayHaveSeveralServers(options.targets)) {
     absl::StrAppend(&config, R"(, "healthCheckConfig": {"serviceName": ""})");
   }
   if (retry.max_attempts > 1) {

@@ -50,6 +50,10 @@ void ConnectionFlags::AddTo(CLI::App& app) {
       ->capture_default_str()
       ->group(kGroup);
   AddDuration(app, "--deadline", &deadline, "how long a call may take")->group(kGroup);
+  app.add_option("--attempts", attempts, "how often a call that no server took is sent at most")
+      ->check(CLI::Range(1, 5))
+      ->capture_default_str()
+      ->group(kGroup);
   app.add_option("--max-message-bytes", max_message_bytes, "largest request or answer")
       ->check(CLI::Range(int64_t{1}, int64_t{0x7fffffff}))
       ->type_name("BYTES")
@@ -70,6 +74,7 @@ void ConnectionFlags::AddTo(CLI::App& app) {
 
 ChannelOptions ConnectionFlags::ToChannelOptions() const {
   ChannelOptions options{.targets = targets, .max_message_bytes = max_message_bytes};
+  options.retry.max_attempts = attempts;
   const TlsOptions& t = tls_options;
   if (tls || !t.ca_file.empty() || !t.certificate_file.empty() || !t.key_file.empty() ||
       !t.server_name.empty()) {

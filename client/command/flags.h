@@ -29,6 +29,7 @@ struct ConnectionFlags {
   std::vector<std::string> targets = {"localhost:8001"};
   std::chrono::milliseconds deadline{30'000};
   int64_t max_message_bytes = int64_t{256} << 20;
+  int attempts = RetryOptions().max_attempts;
   bool tls = false;
   TlsOptions tls_options;
 

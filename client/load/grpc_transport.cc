@@ -138,8 +138,6 @@ absl::StatusOr<std::unique_ptr<LoadTransport>> MakeGrpcTransport(const LoadTarge
   for (int c = 0; c < target.channels; ++c) {
     ChannelOptions options = target.channel;
     options.connection_group = c;
-    // A load tester counts what the server answers; it does not ask again.
-    options.retry.max_attempts = 1;
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options);
     if (!channel.ok()) return channel.status();
     (*channel)->WaitForConnected(std::chrono::system_clock::now() + kConnect);
