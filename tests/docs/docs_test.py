@@ -8,6 +8,7 @@ Every ```sh block of the page runs, in order, in one shell at the root of a copy
 another test runs is fenced as ```sh run-by=NAME, and NAME must be in RUN_ELSEWHERE below. A ```text
 block directly after a ```sh block is its real output: each of its lines must occur in what the block
 printed, `...` standing for anything.
+The lines of a ```cpp block must stand in tests/install/outside/main.cc, which is built and run.
 """
 import os
 import pathlib
@@ -66,6 +67,15 @@ def steps(page):
     return found
 
 
+def check_cpp(source, page):
+    """C++ is held by the outside project that the install test builds."""
+    built = {" ".join(l.split()) for l in (source / "tests/install/outside/main.cc").read_text().splitlines()}
+    for language, _, body in blocks(page.read_text()):
+        for line in body.splitlines() if language == "cpp" else []:
+            if " ".join(line.split()) not in built:
+                sys.exit(f"{page.name}: this line of C++ is in no program that is built:\n{line}")
+
+
 def matches(expected, actual):
     """Names the first expected line that the output lacks, or None."""
     for line in expected.splitlines():
@@ -77,6 +87,7 @@ def matches(expected, actual):
 
 def main():
     source, binaries, page = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
+    check_cpp(source, page)
     todo = steps(page)
     marker = "---- end of block"
     script = "set -euo pipefail\n"
