@@ -28,10 +28,10 @@ void Describe(v1::ModelInfo* info) {
 
 }  // namespace
 
-FakeServer::FakeServer(const std::string& address) {
+FakeServer::FakeServer(const std::shared_ptr<grpc::ServerCredentials>& credentials) {
   grpc::EnableDefaultHealthCheckService(true);
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port_);
+  builder.AddListeningPort("localhost:0", credentials, &port_);
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
 }

@@ -1,6 +1,7 @@
 // An Attend server without attention: says what the test tells it to, over real gRPC.
 #pragma once
 
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server.h>
 
 #include <memory>
@@ -17,8 +18,9 @@ namespace attend::client {
 // Any other model is NOT_FOUND, or what `failure` says. Thread-safe.
 class FakeServer : public v1::Attention::Service {
  public:
-  // On a free port of localhost, or on `address`.
-  explicit FakeServer(const std::string& address = "localhost:0");
+  // On a free port of localhost.
+  explicit FakeServer(const std::shared_ptr<grpc::ServerCredentials>& credentials =
+                          grpc::InsecureServerCredentials());
   ~FakeServer() override;
 
   std::string target() const;
