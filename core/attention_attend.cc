@@ -38,6 +38,8 @@ class HeadWalk {
         normalizer_(batch.layer().config.normalizer),
         input_(batch.packed().sequence(walk.b())),
         sequence_(batch.sequence(walk.b())),
+        keeps_products_(KeepsProducts(batch.layer().config, input_)),
+        row_scale_(keeps_products_ ? batch.layer().config.scale : 1),
         workspace_(workspace) {
     const AttentionLayout& layout = batch.layout();
     maximum_ = state;
@@ -53,6 +55,17 @@ class HeadWalk {
   void End();
 
  private:
+  // Softmax scales what it takes the exponential of, so where nothing is added to the products or
+  // masked they are read, not rewritten. (A scale above 1 might overflow.)
+  static bool KeepsProducts(const AttentionConfig& config, const SequenceInput& input) {
+    const bool softmax =
+        config.normalizer == Normalizer::kSoftmax || config.normalizer == Normalizer::kSoftmaxOne;
+    return softmax && config.scale > 0 && config.scale <= 1 && input.key_mask.empty() &&
+           input.attention_mask.empty() && input.attention_bias.empty();
+  }
+  bool softmax() const {
+    return normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne;
+  }
   bool two_passes() const { return normalizer_ == Normalizer::kSparsemax; }
   float* BlockScores(int64_t block);
   bool Score(int64_t block, float* scores);
@@ -75,6 +88,8 @@ class HeadWalk {
   const Normalizer normalizer_;
   const SequenceInput& input_;
   AttentionSequence& sequence_;
+  const bool keeps_products_;  // rows and maxima hold s_ij / row_scale_
+  const float row_scale_;
   Workspace& workspace_;
   float* maximum_ = nullptr;      // [rows]
   float* sum_ = nullptr;          // [rows]
@@ -125,7 +140,9 @@ bool HeadWalk::Score(int64_t block, float* scores) {
            batch_.keys(walk_.b(), block, key_head_), scores);
   for (int64_t r = 0; r < walk_.rows(); ++r) {
     float* row = scores + r * width;
-    const ScoreRowResult result = FinishScores(RowInput(block, r, row));
+    const ScoreRow input = RowInput(block, r, row);
+    const ScoreRowResult result =
+        keeps_products_ ? ScanProducts(row, width, input.limit) : FinishScores(input);
     if (!result.finite) {
       FailAt(r, "a score");
       return false;
@@ -159,7 +176,8 @@ float* HeadWalk::PairRow(FloatBuffer& pairs, int64_t r) const {
 void HeadWalk::KeepWanted(int64_t block, int64_t r, const float* scores) {
   const int64_t first = sequence_.blocks.first(block), keys = sequence_.blocks.keys(block);
   if (input_.want_scores) {
-    std::copy_n(scores, keys, PairRow(sequence_.output.scores, r) + first);
+    std::transform(scores, scores + keys, PairRow(sequence_.output.scores, r) + first,
+                   [scale = row_scale_](float s) { return scale * s; });
   }
   if (input_.want_weights) {
     std::copy_n(scores, keys, PairRow(sequence_.output.weights, r) + first);
@@ -190,16 +208,14 @@ void HeadWalk::Weigh(int64_t block, float* scores, const float* block_maximum) {
   const int64_t width = sequence_.blocks.padded(block);
   alignas(64) float factors[kQueryRows];
   std::fill_n(factors, kQueryRows, 1.0f);
-  if (normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne) {
+  if (softmax()) {
     std::copy_n(block_maximum, kQueryRows, factors);
-    RescaleFactors(factors, maximum_, kQueryRows);
+    RescaleFactors(factors, maximum_, kQueryRows, row_scale_);
   }
   for (int64_t r = 0; r < walk_.rows(); ++r) {
     float sum = 0;
     NormalizeRow(scores + r * width, width, r, &sum);
-    if (normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne) {
-      sum_[r] = sum_[r] * factors[r] + sum;
-    }
+    if (softmax()) sum_[r] = sum_[r] * factors[r] + sum;
   }
   if (input_.want_values) AddValues(block, scores, factors);
 }
@@ -213,7 +229,7 @@ void HeadWalk::NormalizeRow(float* row, int64_t width, int64_t r, float* sum) co
   switch (normalizer_) {
     case Normalizer::kSoftmax:
     case Normalizer::kSoftmaxOne:
-      *sum = ExpRow(row, width, maximum_[r]);
+      *sum = ExpRow(row, width, maximum_[r], row_scale_);
       break;
     case Normalizer::kSigmoid:
       SigmoidRow(row, width);
@@ -248,9 +264,7 @@ void HeadWalk::End() {
 }
 
 float HeadWalk::FinalFactor(int64_t r) const {
-  const bool softmax =
-      normalizer_ == Normalizer::kSoftmax || normalizer_ == Normalizer::kSoftmaxOne;
-  if (!softmax) return 1;
+  if (!softmax()) return 1;
   return sum_[r] > 0 ? 1 / sum_[r] : 0;
 }
 

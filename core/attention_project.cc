@@ -128,7 +128,7 @@ void StoreQueries(AttentionBatch& batch, int64_t first_row, const Piece& piece) 
   }
 }
 
-// K [d_k, keys]: what is a row here is a column there.
+// K [d_k, keys]: what is a row here is a column there. Whole groups of L keys go at once.
 void StoreKeys(AttentionBatch& batch, const Piece& piece) {
   const AttentionSequence& s = batch.sequence(piece.segment.b);
   const int64_t lanes = batch.layout().lanes, depth = batch.layout().key;
@@ -136,10 +136,16 @@ void StoreKeys(AttentionBatch& batch, const Piece& piece) {
     return batch.keys(piece.segment.b, block, piece.head.head) +
            PackedIndex(piece.head.begin, j, depth, lanes);
   };
-  for (int64_t r = 0; r < piece.segment.rows; ++r) {
+  for (int64_t r = 0; r < piece.segment.rows;) {
     const int64_t item = piece.segment.item + r, block = item / s.blocks.size;
     float* to = column(block, item - s.blocks.first(block));
+    if (item % lanes == 0 && r + lanes <= piece.segment.rows) {
+      TransposeRows(piece.row(r), piece.stride, lanes, piece.head.count, to);
+      r += lanes;
+      continue;
+    }
     for (int64_t d = 0; d < piece.head.count; ++d) to[d * lanes] = piece.row(r)[d];
+    ++r;
   }
   if (!piece.ends_sequence(s)) return;
   const int64_t last = s.blocks.count() - 1;

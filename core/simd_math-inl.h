@@ -21,32 +21,38 @@ using FloatVec = hn::Vec<FloatTag>;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// e^x for x <= 0, within 2 ulp; +0 below 2^-126. Range reduction by Cody and Waite, polynomial of
-// Cephes' expf (Moshier).
-HWY_INLINE FloatVec ExpOfNegative(FloatTag d, FloatVec x) {
+constexpr float kLog2E = 1.44269504f;
+
+// 2^y for y <= 0, within 2 ulp; +0 below 2^-126. y = n + f with f in [-1/2, 1/2]; the polynomial
+// of 2^f is the best one of degree 6 (Remez) with 2^0 = 1, 0.04 ulp off.
+HWY_INLINE FloatVec PowerOfTwo(FloatTag d, FloatVec y) {
   const hn::RebindToSigned<FloatTag> di;
-  const auto zero_below = hn::Set(d, -87.3365447f);  // ln 2^-126
-  const auto n = hn::Round(hn::Mul(x, hn::Set(d, 1.44269504f)));
-  auto r = hn::NegMulAdd(n, hn::Set(d, 0.693359375f), x);
-  r = hn::NegMulAdd(n, hn::Set(d, -2.12194440e-4f), r);
-  auto p = hn::Set(d, 1.9875691500e-4f);
-  p = hn::MulAdd(p, r, hn::Set(d, 1.3981999507e-3f));
-  p = hn::MulAdd(p, r, hn::Set(d, 8.3334519073e-3f));
-  p = hn::MulAdd(p, r, hn::Set(d, 4.1665795894e-2f));
-  p = hn::MulAdd(p, r, hn::Set(d, 1.6666665459e-1f));
-  p = hn::MulAdd(p, r, hn::Set(d, 5.0000001201e-1f));
-  p = hn::Add(hn::MulAdd(p, hn::Mul(r, r), r), hn::Set(d, 1.0f));
-  const auto exponent = hn::Add(hn::NearestInt(n), hn::Set(di, 127));
-  const auto power = hn::BitCast(d, hn::ShiftLeft<23>(exponent));
-  return hn::IfThenElseZero(hn::Ge(x, zero_below), hn::Mul(p, power));
+  // At 1.5 * 2^23 floats are whole: adding rounds, and leaves n + 127 in the lowest bits.
+  const auto rounder = hn::Set(d, 12582912.0f + 127.0f);
+  y = hn::Max(y, hn::Set(d, -127.0f));  // whose power below has exponent 0: it is zero
+  const auto shifted = hn::Add(y, rounder);
+  const auto f = hn::Sub(y, hn::Sub(shifted, rounder));
+  auto p = hn::Set(d, 1.559467701510541e-4f);
+  p = hn::MulAdd(p, f, hn::Set(d, 1.3406643847480061e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 9.617692976143188e-3f));
+  p = hn::MulAdd(p, f, hn::Set(d, 5.550310551206981e-2f));
+  p = hn::MulAdd(p, f, hn::Set(d, 2.4022652782876178e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 6.93147214967885e-1f));
+  p = hn::MulAdd(p, f, hn::Set(d, 1.0f));
+  const auto power = hn::ShiftLeft<23>(hn::BitCast(di, shifted));
+  return hn::Mul(p, hn::BitCast(d, power));
 }
 
-// Zero times x, gathered: stays zero until an infinity or NaN comes.
-HWY_INLINE FloatVec Poison(FloatTag d, FloatVec x, FloatVec poison) {
-  return hn::MulAdd(x, hn::Zero(d), poison);
+// The largest magnitude so far, as bits, which order like the numbers; infinity and NaN come last.
+using BitsVec = hn::Vec<hn::RebindToSigned<FloatTag>>;
+
+HWY_INLINE BitsVec LargerMagnitude(FloatVec x, BitsVec largest) {
+  const hn::RebindToSigned<FloatTag> di;
+  return hn::Max(hn::And(hn::BitCast(di, x), hn::Set(di, 0x7fffffff)), largest);
 }
-HWY_INLINE bool Unpoisoned(FloatTag d, FloatVec poison) {
-  return hn::AllTrue(d, hn::Eq(poison, hn::Zero(d)));
+HWY_INLINE bool IsFinite(BitsVec largest) {
+  const hn::RebindToSigned<FloatTag> di;
+  return hn::AllTrue(di, hn::Lt(largest, hn::Set(di, 0x7f800000)));
 }
 
 }  // namespace HWY_NAMESPACE

@@ -36,11 +36,16 @@ struct ScoreRowResult {
 // NaN included, reaches nothing.
 ScoreRowResult FinishScores(const ScoreRow& row);
 
-// The normalizers, in place, on a row of FinishScores; outside A(i) they give +0.
-float ExpRow(float* scores, int64_t width, float maximum);  // e^(s-maximum); returns the sum
-void SigmoidRow(float* scores, int64_t width);              // 1 / (1 + e^-s)
-void ReluRow(float* scores, int64_t width, float factor);   // factor * max(s, 0)
-void NoneRow(float* scores, int64_t width);                 // s
+// The same where nothing is masked or added: the products stay unscaled up to `limit`, and the
+// maximum is theirs.
+ScoreRowResult ScanProducts(float* products, int64_t width, int64_t limit);
+
+// The normalizers, in place, on such rows; outside A(i) they give +0.
+// e^(scale (s - maximum)); returns the sum. scale > 0: 1 for scores, for products theirs.
+float ExpRow(float* scores, int64_t width, float maximum, float scale);
+void SigmoidRow(float* scores, int64_t width);             // 1 / (1 + e^-s)
+void ReluRow(float* scores, int64_t width, float factor);  // factor * max(s, 0)
+void NoneRow(float* scores, int64_t width);                // s
 void SparsemaxRow(float* scores, int64_t width, float maximum, float threshold);  // max(s-m-t, 0)
 
 // Adds to `sum` and `count` those z = s - maximum that exceed `threshold`: one Newton step of
@@ -52,14 +57,18 @@ struct SparsemaxSupport {
 void AddSparsemaxSupport(const float* scores, int64_t width, float maximum, float threshold,
                          SparsemaxSupport* support);
 
-// old[r] = e^(old[r] - now[r]), and 1 where now[r] is -inf; r < width.
-void RescaleFactors(float* old, const float* now, int64_t width);
+// old[r] = e^(scale (old[r] - now[r])), and 1 where now[r] is -inf; r < width.
+void RescaleFactors(float* old, const float* now, int64_t width, float scale);
 // y = y * factor + addend
 void MergeRow(float* y, const float* addend, int64_t width, float factor);
 // y = y * factor + 0, so that no zero is negative; whether all are finite.
 bool FinishRow(float* y, int64_t width, float factor);
 // y = y + bias; whether all are finite.
 bool AddBiasRow(float* y, const float* bias, int64_t width);
+
+// to[c * lanes + r] = from[r * stride + c] for r < lanes and c < columns, both multiples of 4; any
+// alignment.
+void TransposeRows(const float* from, int64_t stride, int64_t lanes, int64_t columns, float* to);
 
 // Whether all of [size] are finite; any alignment and size.
 bool AllFinite(const float* values, int64_t size);

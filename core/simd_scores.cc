@@ -27,7 +27,7 @@ struct PairInputs {
 
 struct Accumulators {
   FloatVec maximum;
-  FloatVec poison;
+  BitsVec magnitude;
 };
 
 HWY_INLINE hn::Mask<FloatTag> IsSet(const uint8_t* mask) {
@@ -46,7 +46,7 @@ HWY_INLINE void FinishVector(float* scores, hn::Mask<FloatTag> allowed, FloatVec
   }
   if constexpr (kMask) allowed = hn::And(allowed, IsSet(in.mask));
   if constexpr (kKeyMask) allowed = hn::And(allowed, IsSet(in.key_mask));
-  all.poison = Poison(kD, hn::IfThenElseZero(allowed, s), all.poison);
+  all.magnitude = LargerMagnitude(hn::IfThenElseZero(allowed, s), all.magnitude);
   s = hn::IfThenElse(allowed, s, hn::Set(kD, -kInfinity));
   all.maximum = hn::Max(all.maximum, s);
   hn::Store(s, kD, scores);
@@ -64,7 +64,7 @@ template <bool kBias, bool kMask, bool kKeyMask>
 ScoreRowResult Finish(const ScoreRow& row) {
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
   const auto scale = hn::Set(kD, row.scale);
-  Accumulators all{hn::Set(kD, -kInfinity), hn::Zero(kD)};
+  Accumulators all{hn::Set(kD, -kInfinity), hn::Zero(kInts)};
   const auto every = hn::FirstN(kD, hn::Lanes(kD));
   int64_t j = 0;
   for (; j + lanes <= row.limit; j += lanes) {
@@ -84,7 +84,30 @@ ScoreRowResult Finish(const ScoreRow& row) {
     j += lanes;
   }
   for (; j < row.width; j += lanes) hn::Store(hn::Set(kD, -kInfinity), kD, row.scores + j);
-  return {hn::GetLane(hn::MaxOfLanes(kD, all.maximum)), Unpoisoned(kD, all.poison)};
+  return {hn::GetLane(hn::MaxOfLanes(kD, all.maximum)), IsFinite(all.magnitude)};
+}
+
+ScoreRowResult ScanProductsImpl(float* products, int64_t width, int64_t limit) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
+  const auto hidden = hn::Set(kD, -kInfinity);
+  Accumulators all{hidden, hn::Zero(kInts)};
+  int64_t j = 0;
+  for (; j + lanes <= limit; j += lanes) {
+    const auto s = hn::Load(kD, products + j);
+    all.magnitude = LargerMagnitude(s, all.magnitude);
+    all.maximum = hn::Max(all.maximum, s);
+  }
+  if (j < limit) {
+    const auto allowed = hn::FirstN(kD, static_cast<size_t>(limit - j));
+    const auto s = hn::Load(kD, products + j);
+    const auto shown = hn::IfThenElse(allowed, s, hidden);
+    all.magnitude = LargerMagnitude(hn::IfThenElseZero(allowed, s), all.magnitude);
+    all.maximum = hn::Max(all.maximum, shown);
+    hn::Store(shown, kD, products + j);
+    j += lanes;
+  }
+  for (; j < width; j += lanes) hn::Store(hidden, kD, products + j);
+  return {hn::GetLane(hn::MaxOfLanes(kD, all.maximum)), IsFinite(all.magnitude)};
 }
 
 ScoreRowResult FinishScoresImpl(const ScoreRow& row) {
@@ -105,9 +128,14 @@ HWY_AFTER_NAMESPACE();
 namespace attend {
 
 HWY_EXPORT(FinishScoresImpl);
+HWY_EXPORT(ScanProductsImpl);
 
 ScoreRowResult FinishScores(const ScoreRow& row) {
   return HWY_DYNAMIC_DISPATCH(FinishScoresImpl)(row);
+}
+
+ScoreRowResult ScanProducts(float* products, int64_t width, int64_t limit) {
+  return HWY_DYNAMIC_DISPATCH(ScanProductsImpl)(products, width, limit);
 }
 
 }  // namespace attend
