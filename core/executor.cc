@@ -21,7 +21,6 @@
 namespace attend {
 namespace {
 
-constexpr int64_t kNoClass = std::numeric_limits<int64_t>::max();
 constexpr double kNoKey = std::numeric_limits<double>::infinity();
 
 struct OpenJob {
@@ -31,12 +30,8 @@ struct OpenJob {
   double claimed = 0;  // FLOP
 
   double Served() const { return job_cost > 0 ? rank.cost * (claimed / job_cost) : rank.cost; }
-  double Key() const { return rank.start + std::min(rank.cost, Served() + rank.quantum); }
-  bool Before(const OpenJob& other) const {
-    if (rank.priority_class != other.rank.priority_class) {
-      return rank.priority_class < other.rank.priority_class;
-    }
-    return Key() < other.Key();
+  double Key() const {
+    return rank.start + rank.handicap + std::min(rank.cost, Served() + rank.quantum);
   }
 };
 
@@ -83,7 +78,7 @@ struct Executor::Impl {
 OpenJobs::iterator Executor::Impl::Choose() {
   auto best = jobs.end();
   for (auto it = jobs.begin(); it != jobs.end(); ++it) {
-    if (it->job->runnable() > 0 && (best == jobs.end() || it->Before(*best))) best = it;
+    if (it->job->runnable() > 0 && (best == jobs.end() || it->Key() < best->Key())) best = it;
   }
   return best;
 }
@@ -129,7 +124,7 @@ void Executor::Impl::Sleep() {
   // Sequentially consistent with Wake: either the waker sees a sleeper, or this worker's last look
   // at the source saw the work.
   sleeping.fetch_add(1);
-  const bool missed = source != nullptr && source->Wants(kNoClass, kNoKey) && !stopping;
+  const bool missed = source != nullptr && source->Wants(kNoKey) && !stopping;
   if (!missed) work.wait(mutex);
   sleeping.fetch_sub(1);
 }
@@ -143,7 +138,7 @@ void Executor::Impl::Work() {
     const auto next = Choose();
     const bool none = next == jobs.end();
     if (source != nullptr && !stopping && !pump_was_dry &&
-        source->Wants(none ? kNoClass : next->rank.priority_class, none ? kNoKey : next->Key())) {
+        source->Wants(none ? kNoKey : next->Key())) {
       mutex.Unlock();
       pump_was_dry = !source->Pump();
       mutex.Lock();
@@ -191,13 +186,6 @@ void Executor::Wake() {
   if (impl_->sleeping.load() == 0) return;
   MutexLock lock(&impl_->mutex);
   impl_->work.notify_one();
-}
-
-void Executor::Reclass(const Job* job, int64_t priority_class) {
-  MutexLock lock(&impl_->mutex);
-  for (OpenJob& open : impl_->jobs) {
-    if (open.job.get() == job) open.rank.priority_class = priority_class;
-  }
 }
 
 void Executor::WaitIdle() {

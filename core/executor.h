@@ -10,16 +10,16 @@ namespace attend {
 
 // Where a job stands among others, in units of the caller's virtual clock; lower goes first. The
 // executor knows no clock: it adds what it has served to what it was given,
-//   key(served) = start + min(cost, served + quantum),
+//   key(served) = start + handicap + min(cost, served + quantum),
 // with `served` the share of `cost` whose tiles have been claimed. So a job no longer than the
 // quantum is ranked by its virtual finish time, and a longer one proceeds a quantum at a time and
 // keeps its share without being passed for ever (start-time fair queueing, Goyal, Vin and Cheng
 // 1996). Equal keys: first in, first out.
 struct Rank {
-  int64_t priority_class = 0;  // lower classes first, whatever the key
   double start = 0;
   double cost = 0;  // the job's whole cost over its weight
   double quantum = 0;
+  double handicap = 0;  // how far others may get ahead of it: a priority that can't starve it
 };
 
 // A source of further jobs that workers ask whenever they are about to choose a tile: the batcher.
@@ -29,7 +29,7 @@ class JobSource {
   // True when waiting work should become a job before a tile of key `next_key` is begun (+infinity
   // when the worker has nothing else to do). Called for every tile, under the executor's lock: an
   // atomic load or two (sequentially consistent, see Wake), no lock.
-  virtual bool Wants(int64_t next_class, double next_key) const = 0;
+  virtual bool Wants(double next_key) const = 0;
   // Makes jobs of waiting work by calling Submit; whether it made any. When it made none, Wants
   // must be false until new work comes. Without the executor's lock.
   virtual bool Pump() = 0;
@@ -57,8 +57,6 @@ class Executor {
   // Wakes a sleeping worker, if there is one, so that it asks the source; to be called after Wants
   // has become true. Cheap when all are busy.
   void Wake();
-  // Moves an open job to another class; nothing when it is exhausted already.
-  void Reclass(const Job* job, int64_t priority_class);
   // Returns when every submitted job is exhausted.
   void WaitIdle();
 

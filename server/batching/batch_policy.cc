@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 namespace attend {
 namespace {
@@ -20,16 +19,8 @@ Clock::time_point ClosesAt(const Lane& lane) {
                   lane.by_due().begin()->second.latest_start);
 }
 
-// Its most urgent request decides; a request without a deadline is due one ageing step after its
-// arrival, so it can't be passed for ever by others that have one.
-int64_t AgeingSteps(const Lane& lane, Clock::time_point now, const PolicyOptions& options) {
-  const Clock::duration waited = now - lane.by_due().begin()->second.arrival;
-  return std::max<int64_t>(0, waited / options.ageing);
-}
-
-double Key(const Lane& lane, const PolicyOptions& options) {
-  const double cost = std::min(lane.cost(), lane.limits.max_cost);
-  return lane.start + std::min(cost, options.quantum) / lane.limits.weight;
+double Handicap(const LaneKey& key, const PolicyOptions& options) {
+  return options.class_lead * static_cast<double>(key.priority_class);
 }
 
 }  // namespace
@@ -51,19 +42,14 @@ Outlook Look(const QueueContents& queue, Clock::time_point now, const PolicyOpti
       outlook.look_again = std::min(outlook.look_again, closes_at);
       continue;
     }
-    const int64_t steps = AgeingSteps(lane, now, options);
-    outlook.look_again = std::min(
-        outlook.look_again, lane.by_due().begin()->second.arrival + (steps + 1) * options.ageing);
-    const NextBatch next{key, key.priority_class - steps, Key(lane, options)};
-    if (!outlook.next || std::tie(next.priority_class, next.key) <
-                             std::tie(outlook.next->priority_class, outlook.next->key)) {
-      outlook.next = next;
-    }
+    const double first_quantum = std::min({lane.cost(), lane.limits.max_cost, options.quantum});
+    const double rank = lane.start + Handicap(key, options) + first_quantum / lane.limits.weight;
+    if (!outlook.next || rank < outlook.next->key) outlook.next = {key, rank};
   }
   return outlook;
 }
 
-PlannedBatch Plan(const NextBatch& next, const Lane& lane, const PolicyOptions& options) {
+PlannedBatch Plan(const LaneKey& key, const Lane& lane, const PolicyOptions& options) {
   PlannedBatch batch;
   for (const auto& [position, entry] : lane.by_due()) {
     const bool fits = static_cast<int64_t>(batch.handles.size()) < lane.limits.max_requests &&
@@ -74,10 +60,10 @@ PlannedBatch Plan(const NextBatch& next, const Lane& lane, const PolicyOptions& 
     batch.items += entry.items;
     batch.cost += entry.cost;
   }
-  batch.rank = {.priority_class = next.priority_class,
-                .start = lane.start,
+  batch.rank = {.start = lane.start,
                 .cost = batch.cost / lane.limits.weight,
-                .quantum = options.quantum / lane.limits.weight};
+                .quantum = options.quantum / lane.limits.weight,
+                .handicap = Handicap(key, options)};
   return batch;
 }
 

@@ -22,7 +22,6 @@ namespace attend {
 namespace {
 
 // Of a worker with nothing to do.
-constexpr int64_t kNoClass = std::numeric_limits<int64_t>::max();
 constexpr double kNoKey = std::numeric_limits<double>::infinity();
 
 double Seconds(std::chrono::microseconds duration) {
@@ -82,7 +81,8 @@ struct Batcher::Impl {
 QueueOptions Batcher::Impl::MakeQueueOptions() {
   const int workers = Threads(options);
   QueueOptions q;
-  q.policy.ageing = options.ageing;
+  q.policy.patience = options.ageing;
+  q.policy.class_lead = Seconds(options.ageing) * workers;
   q.limits = {.max_items = options.max_batch_items,
               .max_requests = options.max_batch_requests,
               .max_cost = Seconds(options.max_batch_cost),
@@ -98,9 +98,6 @@ QueueOptions Batcher::Impl::MakeQueueOptions() {
 
 void Batcher::Impl::Execute(Orders orders) {
   for (const Orders::Cancel& order : orders.cancel) order.job->Cancel(order.sequence);
-  for (const Orders::Reclass& order : orders.reclass) {
-    executor->Reclass(order.job.get(), order.priority_class);
-  }
   for (Outcome& outcome : orders.deliver) {
     const ServedModel& model = *outcome.model;
     if (outcome.answer.ok()) {
@@ -173,7 +170,7 @@ void Batcher::Impl::WatchForStall() {
   stall_look.store(now + options.stall_timeout / 4);
   const Executor::Load load = executor->load();
   MutexLock lock(&stall_mutex);
-  const bool work_waits = load.open_jobs > 0 || queue.Wants(kNoClass, kNoKey);
+  const bool work_waits = load.open_jobs > 0 || queue.Wants(kNoKey);
   if (stall_watch.Look(now, load.tiles_done, work_waits)) {
     observer->OnStalled(stall_watch.stalled());
   }
@@ -277,9 +274,7 @@ QueueFacts Batcher::queue() const { return impl_->queue.facts(); }
 int Batcher::threads() const { return impl_->executor->threads(); }
 void Batcher::Tick() { impl_->Tick(); }
 
-bool Batcher::Wants(int64_t next_class, double next_key) const {
-  return impl_->queue.Wants(next_class, next_key);
-}
+bool Batcher::Wants(double next_key) const { return impl_->queue.Wants(next_key); }
 
 bool Batcher::Pump() { return impl_->StartBatch(); }
 

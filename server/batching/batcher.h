@@ -26,7 +26,7 @@ struct BatcherOptions {
   int64_t max_queued_requests = 4096;
   std::chrono::microseconds max_queued_cost{0};  // one worker's time; 0: a second of all workers
   int64_t max_queued_bytes = 0;  // of bodies, from admission to answer; 0: a quarter of the memory
-  // A request that has waited so long counts as one priority higher.
+  // How long a priority may be kept waiting by the one above it; twice that by the next, and so on.
   std::chrono::milliseconds ageing{1000};
   // The observer hears of a stall when there was work and no tile done for so long; 0: never.
   std::chrono::milliseconds stall_timeout{10000};
@@ -66,12 +66,12 @@ class Batcher : public JobSource {
   QueueFacts queue() const;
   int threads() const;
 
-  // Does what has become due by `now`: deadlines, delay bounds, ageing, the watch for stalls. A
+  // Does what has become due by `now`: deadlines, delay bounds, the watch for stalls. A
   // thread of the batcher calls it in time; tests that move the clock do so themselves.
   void Tick();
 
   // For the executor.
-  bool Wants(int64_t next_class, double next_key) const override;
+  bool Wants(double next_key) const override;
   bool Pump() override;
 
  private:

@@ -9,7 +9,6 @@
 namespace attend {
 namespace {
 
-constexpr int64_t kNoClass = std::numeric_limits<int64_t>::max();
 constexpr double kNoKey = std::numeric_limits<double>::infinity();
 
 Clock::duration Seconds(double seconds) {
@@ -29,7 +28,7 @@ absl::Status Draining() {
 }  // namespace
 
 RequestQueue::RequestQueue(const QueueOptions& options, BatchObserver* observer)
-    : options_(options), observer_(observer), head_class_(kNoClass), head_key_(kNoKey) {}
+    : options_(options), observer_(observer), head_key_(kNoKey) {}
 
 LaneLimits RequestQueue::LimitsOf(const ServedModel& model) const {
   const ModelBatchingOptions& own = model.batching;
@@ -48,7 +47,7 @@ QueueEntry RequestQueue::MakeEntry(const PendingRequest& request, double cost) c
   entry.items = request.input.num_items();
   entry.cost = cost;
   entry.arrival = request.arrival;
-  entry.due = std::min(request.deadline, request.arrival + options_.policy.ageing);
+  entry.due = std::min(request.deadline, request.arrival + options_.policy.patience);
   if (request.deadline != Clock::time_point::max()) {
     entry.latest_start = request.deadline - Seconds(cost / options_.workers);
   }
@@ -66,7 +65,7 @@ bool RequestQueue::SurelyLate(const QueueEntry& entry, Clock::time_point now) co
   // Costs are estimates: only what misses by a margin is sure to.
   constexpr double kSure = 0.8;
   const auto lane = queued_.lanes().find(entry.lane);
-  if (lane == queued_.lanes().end() || lane->second.empty() || running_cost_ == 0) return false;
+  if (lane == queued_.lanes().end() || lane->second.empty() || running_ == 0) return false;
   if (lane->second.by_due().rbegin()->second.due > entry.due) return false;
   return now + Seconds(kSure * lane->second.cost() / options_.workers) > entry.latest_start;
 }
@@ -152,7 +151,7 @@ std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {
     return std::nullopt;
   }
   const LaneKey lane = outlook.next->lane;
-  PlannedBatch plan = Plan(*outlook.next, queued_.lanes().at(lane), options_.policy);
+  PlannedBatch plan = Plan(lane, queued_.lanes().at(lane), options_.policy);
   TakenBatch taken{std::make_shared<RunningBatch>(), {}};
   RunningBatch& batch = *taken.batch;
   for (int64_t b = 0; b < static_cast<int64_t>(plan.handles.size()); ++b) {
@@ -169,11 +168,7 @@ std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {
   batch.cost = plan.cost;
   batch.rank = plan.rank;
   batch.start = now;
-  batch.unfinished = static_cast<int64_t>(batch.handles.size());
-  batch.priority_class = lane.priority_class;
-  batch.waiting_since = live_.at(batch.handles.front())->entry.arrival;
-  batch.ages_at = batch.waiting_since + options_.policy.ageing;
-  running_.push_back(taken.batch);
+  running_ += static_cast<int64_t>(batch.handles.size());
   running_cost_ += plan.cost;
   queued_.Charge(lane, plan.cost);
   queued_.DropIdleLanes(options_.virtual_time());
@@ -201,8 +196,7 @@ void RequestQueue::Finish(const RunningBatch& batch, int64_t b,
     live_.erase(it);
     SetAlarm(*live, Clock::time_point::max());
     running_cost_ -= live->entry.cost;
-    if (--live->batch->unfinished == 0) std::erase(running_, live->batch);
-    if (running_.empty()) running_cost_ = 0;
+    if (--running_ == 0) running_cost_ = 0;
     if (live_.empty()) empty_.notify_all();
   }
   if (live->ended) return;
@@ -253,7 +247,7 @@ void RequestQueue::Tick(Clock::time_point now, Orders& orders) {
     Live& live = *live_.at(alarms_.begin()->second);
     if (live.request.deadline <= now) {
       End(live, Expired(), orders);
-    } else if (running_cost_ > 0) {
+    } else if (running_ > 0) {
       End(live,
           Refuse(RefusalReason::kPredicted,
                  "the deadline can't be met: computing takes longer than what is left"),
@@ -262,19 +256,7 @@ void RequestQueue::Tick(Clock::time_point now, Orders& orders) {
       SetAlarm(live, live.request.deadline);
     }
   }
-  AgeRunning(now, orders);
   Publish(now);
-}
-
-void RequestQueue::AgeRunning(Clock::time_point now, Orders& orders) {
-  for (const std::shared_ptr<RunningBatch>& batch : running_) {
-    if (batch->ages_at > now) continue;
-    const int64_t steps = (now - batch->waiting_since) / options_.policy.ageing;
-    batch->ages_at = batch->waiting_since + (steps + 1) * options_.policy.ageing;
-    if (std::shared_ptr<Job> job = batch->job.lock()) {
-      orders.reclass.push_back({std::move(job), batch->priority_class - steps});
-    }
-  }
 }
 
 void RequestQueue::Drain() {
@@ -319,22 +301,16 @@ void RequestQueue::SetAlarm(Live& live, Clock::time_point alarm) {
   if (alarm != Clock::time_point::max()) alarms_.insert({alarm, live.entry.handle});
 }
 
-bool RequestQueue::Wants(int64_t next_class, double next_key) const {
-  const int64_t head_class = head_class_.load();
-  return head_class < next_class || (head_class == next_class && head_key_.load() < next_key);
-}
+bool RequestQueue::Wants(double next_key) const { return head_key_.load() < next_key; }
 
 Clock::time_point RequestQueue::next_look() const { return next_look_.load(); }
 
 void RequestQueue::Publish(Clock::time_point now) {
   const Outlook outlook = Look(queued_, now, options_.policy);
   head_key_.store(outlook.next ? outlook.next->key : kNoKey);
-  head_class_.store(outlook.next ? outlook.next->priority_class : kNoClass);
   const Clock::time_point alarm =
       alarms_.empty() ? Clock::time_point::max() : alarms_.begin()->first;
-  Clock::time_point next_look = std::min(outlook.look_again, alarm);
-  for (const auto& batch : running_) next_look = std::min(next_look, batch->ages_at);
-  next_look_.store(next_look);
+  next_look_.store(std::min(outlook.look_again, alarm));
   observer_->OnQueueChanged(Facts());
 }
 

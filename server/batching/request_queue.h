@@ -50,12 +50,7 @@ struct RunningBatch {
   double cost = 0;
   Rank rank;
   Clock::time_point start;
-  // The rest is guarded by the queue's lock.
-  std::weak_ptr<Job> job;
-  int64_t unfinished = 0;           // requests
-  int64_t priority_class = 0;       // as it came
-  Clock::time_point waiting_since;  // its most urgent request's arrival
-  Clock::time_point ages_at;        // when it next counts as a class higher
+  std::weak_ptr<Job> job;  // guarded by the queue's lock
 };
 
 struct TakenBatch {
@@ -69,13 +64,8 @@ struct Orders {
     std::shared_ptr<Job> job;
     int64_t sequence = 0;
   };
-  struct Reclass {
-    std::shared_ptr<Job> job;
-    int64_t priority_class = 0;
-  };
   std::vector<Outcome> deliver;
   std::vector<Cancel> cancel;
-  std::vector<Reclass> reclass;
 };
 
 // Thread-safe. It calls no completion and no job itself: it hands out what to deliver, and each
@@ -103,7 +93,7 @@ class RequestQueue {
 
   void Cancel(uint64_t handle, Clock::time_point now, Orders& orders);
   // What time alone brings: ends what is past its deadline and, while others are computed, what
-  // waits and can't meet it any more; closes batches by their delay bound; ages running ones.
+  // waits and can't meet it any more; closes batches by their delay bound.
   void Tick(Clock::time_point now, Orders& orders);
   void Drain();
   // Ends everything with UNAVAILABLE, and accepts nothing more.
@@ -111,8 +101,8 @@ class RequestQueue {
   // Waits until every request has ended and none is being computed; false when `deadline` came.
   bool WaitEmpty(Clock::time_point deadline);
 
-  // What Look said last: whether a batch may go that ranks before class and key. Lock-free.
-  bool Wants(int64_t next_class, double next_key) const;
+  // Whether a batch may go, as Look said last, that ranks before `next_key`. Lock-free.
+  bool Wants(double next_key) const;
   // When Tick should be called next. Lock-free.
   Clock::time_point next_look() const;
   QueueFacts facts() const;
@@ -138,7 +128,6 @@ class RequestQueue {
 
   // Hands a request out with `status`: a queued one is gone, a running one stays until Finish.
   void End(Live& live, absl::Status status, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void AgeRunning(Clock::time_point now, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void LeaveQueue(const Live& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAlarm(Live& live, Clock::time_point alarm) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Publish(Clock::time_point now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -153,13 +142,12 @@ class RequestQueue {
   QueueContents queued_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<const ServedModel*, int64_t> queued_of_ ABSL_GUARDED_BY(mutex_);
   std::set<std::pair<Clock::time_point, uint64_t>> alarms_ ABSL_GUARDED_BY(mutex_);
-  std::vector<std::shared_ptr<RunningBatch>> running_ ABSL_GUARDED_BY(mutex_);
+  int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // requests
   double running_cost_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 
   // What Look said last; written under the lock.
-  std::atomic<int64_t> head_class_;
   std::atomic<double> head_key_;
   std::atomic<Clock::time_point> next_look_{Clock::time_point::max()};
 };

@@ -83,7 +83,7 @@ class Gate {
                                                 entered_.release();
                                                 open_.acquire();
                                               }),
-                    Rank{-1, 0, 0, 0}, 1);
+                    Rank{-1, 0, 0}, 1);
     entered_.acquire();
   }
   void Open() { open_.release(); }
@@ -105,7 +105,7 @@ TEST(Executor, RunsEveryTileOnceOnAnyNumberOfThreads) {
     for (int job = 0; job < 10; ++job) {
       executor.Submit(
           std::make_shared<TestJob>(100, [&ran, job](int index) { ++ran[job * 100 + index]; }),
-          Rank{0, 0, 1, 1}, 100);
+          Rank{0, 1, 1}, 100);
     }
     executor.WaitIdle();
     for (const std::atomic<int>& count : ran) EXPECT_EQ(count, 1);
@@ -120,7 +120,7 @@ TEST(Executor, TilesThatWaitForOthersRunAfterThem) {
   Log log;
   executor.Submit(std::make_shared<TestJob>(
                       5, [&](int index) { log.Add(std::to_string(index)); }, true),
-                  Rank{0, 0, 1, 1}, 5);
+                  Rank{0, 1, 1}, 5);
   executor.WaitIdle();
   EXPECT_THAT(log.entries(), ElementsAre("0", "1", "2", "3", "4"));
 }
@@ -133,17 +133,18 @@ TEST(Executor, AJobWithoutTilesIsDoneAtOnce) {
   EXPECT_EQ(executor.load().open_jobs, 0);
 }
 
-TEST(Executor, LowerClassesGoFirstThenLowerKeysThenTheFirstSubmitted) {
+TEST(Executor, LowerKeysGoFirstThenTheFirstSubmitted) {
   Executor executor({.threads = 1});
   Log log;
   Gate gate(executor);
-  executor.Submit(Logging(log, "late", 1), Rank{1, 0, 9, 9}, 1);
-  executor.Submit(Logging(log, "lower class", 1), Rank{2, 0, 1, 1}, 1);
-  executor.Submit(Logging(log, "early", 1), Rank{1, 0, 5, 5}, 1);
-  executor.Submit(Logging(log, "early too", 1), Rank{1, 0, 5, 5}, 1);
+  executor.Submit(Logging(log, "late", 1), Rank{0, 9, 9}, 1);
+  executor.Submit(Logging(log, "handicapped", 1), Rank{0, 5, 5, 20}, 1);
+  executor.Submit(Logging(log, "early", 1), Rank{0, 5, 5}, 1);
+  executor.Submit(Logging(log, "early too", 1), Rank{0, 5, 5}, 1);
   gate.Open();
   executor.WaitIdle();
-  EXPECT_THAT(log.entries(), ElementsAre("early0", "early too0", "late0", "lower class0"));
+  EXPECT_THAT(log.entries(), ElementsAre("early0", "early too0", "late0", "handicapped0"));
+  EXPECT_EQ(executor.virtual_time(), 9) << "a handicap is no service";
 }
 
 TEST(Executor, ALongJobProceedsAQuantumAtATimeBetweenShortOnes) {
@@ -151,26 +152,13 @@ TEST(Executor, ALongJobProceedsAQuantumAtATimeBetweenShortOnes) {
   Log log;
   Gate gate(executor);
   // Keys of the long one: 2, 3, 4, 4; of the short ones: 2.5 and 3.5.
-  executor.Submit(Logging(log, "long", 4), Rank{0, 0, 4, 2}, 4);
-  executor.Submit(Logging(log, "a", 1), Rank{0, 1.5, 1, 2}, 1);
-  executor.Submit(Logging(log, "b", 1), Rank{0, 2.5, 1, 2}, 1);
+  executor.Submit(Logging(log, "long", 4), Rank{0, 4, 2}, 4);
+  executor.Submit(Logging(log, "a", 1), Rank{1.5, 1, 2}, 1);
+  executor.Submit(Logging(log, "b", 1), Rank{2.5, 1, 2}, 1);
   gate.Open();
   executor.WaitIdle();
   EXPECT_THAT(log.entries(), ElementsAre("long0", "a0", "long1", "b0", "long2", "long3"));
   EXPECT_EQ(executor.virtual_time(), 4);
-}
-
-TEST(Executor, AnOpenJobCanChangeItsClass) {
-  Executor executor({.threads = 1});
-  Log log;
-  Gate gate(executor);
-  const auto aged = Logging(log, "aged", 1);
-  executor.Submit(aged, Rank{3, 0, 1, 1}, 1);
-  executor.Submit(Logging(log, "other", 1), Rank{2, 0, 1, 1}, 1);
-  executor.Reclass(aged.get(), 1);
-  gate.Open();
-  executor.WaitIdle();
-  EXPECT_THAT(log.entries(), ElementsAre("aged0", "other0"));
 }
 
 TEST(Executor, WhatATileThrowsFailsThatTileAlone) {
@@ -204,9 +192,8 @@ class TestSource : public JobSource {
     waiting.fetch_add(1);
     executor.Wake();
   }
-  bool Wants(int64_t next_class, double next_key) const override {
-    return waiting.load() > 0 && (next_class > rank.priority_class ||
-                                  (next_class == rank.priority_class && next_key > rank.cost));
+  bool Wants(double next_key) const override {
+    return waiting.load() > 0 && next_key > rank.start + rank.cost;
   }
   bool Pump() override {
     const int taken = waiting.exchange(0);
@@ -233,12 +220,12 @@ TEST(Executor, SleepingWorkersAskTheSourceWhenWoken) {
 
 TEST(Executor, ASourceIsAskedBeforeATileThatRanksBehindIt) {
   TestSource source;
-  source.rank = Rank{0, 0, 2, 2};
+  source.rank = Rank{0, 2, 2};
   Executor executor({.threads = 1, .source = &source});
   source.executor = &executor;
   Gate gate(executor);
-  executor.Submit(Logging(source.log, "early", 1), Rank{0, 0, 1, 1}, 1);
-  executor.Submit(Logging(source.log, "late", 1), Rank{0, 0, 3, 3}, 1);
+  executor.Submit(Logging(source.log, "early", 1), Rank{0, 1, 1}, 1);
+  executor.Submit(Logging(source.log, "late", 1), Rank{0, 3, 3}, 1);
   source.Add(executor);
   gate.Open();
   executor.WaitIdle();

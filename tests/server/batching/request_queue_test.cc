@@ -6,6 +6,7 @@
 #include <array>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -295,21 +296,6 @@ TEST_F(Deadlines, ARequestThatIsDueBeforeTheBacklogIsNotHeldAgainstIt) {
   for (int i = 0; i < 70; ++i) Add(Clock::time_point::max(), 0.002);
   Add(kDeadline, 0.002);
   EXPECT_THAT(Reasons(), ::testing::IsEmpty());
-}
-
-TEST_F(Deadlines, ARunningBatchCountsAsAClassHigherForEverySecondThatItsRequestHasWaited) {
-  Add(Clock::time_point::max());
-  const auto taken = queue_.Take(kStart + milliseconds(500));
-  const auto job = std::make_shared<CancelLog>();
-  queue_.Attach(*taken->batch, job, orders_);
-  EXPECT_EQ(queue_.next_look(), kStart + std::chrono::seconds(1));
-  queue_.Tick(kStart + milliseconds(999), orders_);
-  EXPECT_TRUE(orders_.reclass.empty());
-  queue_.Tick(kStart + milliseconds(2100), orders_);
-  ASSERT_EQ(orders_.reclass.size(), 1u);
-  EXPECT_EQ(orders_.reclass[0].job, job);
-  EXPECT_EQ(orders_.reclass[0].priority_class, PriorityClass(0) - 2);
-  EXPECT_EQ(queue_.next_look(), kStart + std::chrono::seconds(3));
 }
 
 }  // namespace
