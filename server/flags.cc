@@ -42,9 +42,7 @@ void AddDuration(CLI::App& app, const std::string& name, Duration& value, const 
         parsed > absl::Hours(24)) {
       return false;
     }
-    value = absl::FromChrono(Duration(1)) * 0 == parsed
-                ? Duration(0)
-                : Duration(parsed / absl::FromChrono(Duration(1)));
+    value = Duration(parsed / absl::FromChrono(Duration(1)));
     return true;
   };
   app.add_option(name, parse, help)
@@ -56,8 +54,8 @@ void AddDuration(CLI::App& app, const std::string& name, Duration& value, const 
 void AddSize(CLI::App& app, const std::string& name, int64_t& value, const std::string& help) {
   AddFlag(app, name, value, help)
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::Range(int64_t{1}, int64_t{1} << 50))
-      ->default_str(absl::StrCat(value >> 20, "MiB"))
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
+      ->default_str(value == 0 ? "0" : absl::StrCat(value >> 20, "MiB"))
       ->type_name("SIZE");
 }
 
@@ -68,6 +66,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
   app.add_flag("--allow-partial", flags.allow_partial,
                "serve the other models when some are broken")
       ->envname("ATTEND_ALLOW_PARTIAL");
+  AddDuration(app, "--model-poll", flags.model_poll,
+              "how often to look for new, changed and removed models; 0s: never");
+  app.add_flag("--allow-model-control", flags.allow_model_control,
+               "let callers load and unload models of the repository")
+      ->envname("ATTEND_ALLOW_MODEL_CONTROL");
   AddFlag(app, "--grpc-address", flags.grpc_address, "where gRPC listens; port 0 takes a free one")
       ->type_name("HOST:PORT");
   AddFlag(app, "--metrics-address", flags.metrics_address, "where HTTP /metrics listens")
@@ -85,12 +88,21 @@ void AddFlags(CLI::App& app, Flags& flags) {
           "requests that may wait; more are refused")
       ->check(count);
   AddSize(app, "--max-queued-bytes", flags.max_queued_bytes,
-          "bytes of requests and answers held; more are refused");
+          "bytes of requests and answers held; more are refused; 0: a quarter of the memory");
   AddSize(app, "--max-message-bytes", flags.max_message_bytes, "bytes of a request, of an answer");
   AddDuration(app, "--drain-delay", flags.drain_delay,
               "after SIGTERM, how long requests are still accepted");
   AddDuration(app, "--grace-period", flags.grace_period,
               "after that, how long accepted requests may take");
+  AddDuration(app, "--stall-timeout", flags.stall_timeout,
+              "without progress of runnable work for so long, health is NOT_SERVING; 0s: never");
+  AddFlag(app, "--tls-certificate", flags.tls_certificate,
+          "PEM certificate chain; with it gRPC speaks TLS alone; reloaded when it changes")
+      ->type_name("FILE");
+  AddFlag(app, "--tls-key", flags.tls_key, "PEM key of the certificate")->type_name("FILE");
+  AddFlag(app, "--tls-client-ca", flags.tls_client_ca,
+          "PEM roots; with them callers must show a certificate of theirs")
+      ->type_name("FILE");
   AddFlag(app, "--log-level", flags.log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   AddFlag(app, "--log-format", flags.log_format, "how to log")

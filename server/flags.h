@@ -11,6 +11,8 @@ namespace attend {
 struct Flags {
   std::string model_repository;  // empty: the demo model
   bool allow_partial = false;
+  bool allow_model_control = false;
+  std::chrono::milliseconds model_poll{5000};
   std::string grpc_address = "localhost:8001";
   std::string metrics_address = "localhost:8002";
   int threads = 0;
@@ -18,10 +20,12 @@ struct Flags {
   int64_t max_batch_requests = 256;
   std::chrono::microseconds max_queue_delay{0};
   int64_t max_queued_requests = 4096;
-  int64_t max_queued_bytes = int64_t{1} << 30;
+  int64_t max_queued_bytes = 0;
   int64_t max_message_bytes = int64_t{256} << 20;
   std::chrono::milliseconds drain_delay{5000};
   std::chrono::milliseconds grace_period{30000};
+  std::chrono::milliseconds stall_timeout{10000};
+  std::string tls_certificate, tls_key, tls_client_ca;
   std::string log_level = "info";
   std::string log_format = "text";
 };

@@ -3,16 +3,20 @@
 #include <absl/strings/str_cat.h>
 
 #include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "core/onednn_runtime.h"
 #include "server/batching/batcher.h"
 #include "server/drain.h"
-#include "server/exchange_report.h"
 #include "server/flags.h"
 #include "server/models.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
 #include "server/observe/metrics_server.h"
+#include "server/reports.h"
+#include "server/repository.h"
 #include "server/rpc/grpc_server.h"
 #include "server/signals.h"
 #include "server/version.h"
@@ -28,6 +32,7 @@ BatcherOptions BatcherOptionsOf(const Flags& flags) {
   options.max_queue_delay = flags.max_queue_delay;
   options.max_queued_requests = flags.max_queued_requests;
   options.max_queued_bytes = flags.max_queued_bytes;
+  options.stall_timeout = flags.stall_timeout;
   return options;
 }
 
@@ -46,7 +51,29 @@ std::string ModelNames(const ModelRegistry& registry) {
 
 Metrics::Sampled SampleOf(const Batcher& batcher) {
   const Executor::Load load = batcher.load();
-  return {batcher.threads(), load.busy_workers, load.open_jobs, load.flop_done};
+  return {batcher.threads(), load.busy_workers, load.open_jobs, load.flop_done, batcher.queue()};
+}
+
+absl::Status LoadAll(const Flags& flags, ModelRegistry* registry) {
+  std::vector<absl::Status> broken;
+  const absl::Status loaded =
+      LoadModels({flags.model_repository, flags.allow_partial}, registry, &broken);
+  for (const absl::Status& status : broken) {
+    Log(LogLevel::kError, "broken", {{"reason", std::string(status.message())}});
+  }
+  return loaded;
+}
+
+void LogStart(const std::string& grpc_address, const std::string& metrics_address,
+              const ModelRegistry& registry, int threads) {
+  Log(LogLevel::kInfo, "listening",
+      {{"grpc", grpc_address},
+       {"metrics", metrics_address},
+       {"models", ModelNames(registry)},
+       {"threads", int64_t{threads}},
+       {"isa", OneDnnIsa()},
+       {"onednn", OneDnnVersion()},
+       {"version", VersionNumber()}});
 }
 
 int Serve(const Flags& flags) {
@@ -56,32 +83,29 @@ int Serve(const Flags& flags) {
   RouteGrpcLog();
   Drain drain;
   ModelRegistry registry;
-  std::vector<absl::Status> broken;
-  const absl::Status loaded =
-      LoadModels({flags.model_repository, flags.allow_partial}, &registry, &broken);
-  for (const absl::Status& status : broken) {
-    Log(LogLevel::kError, "broken", {{"reason", std::string(status.message())}});
-  }
-  if (!loaded.ok()) return Fail(loaded);
+  if (auto status = LoadAll(flags, &registry); !status.ok()) return Fail(status);
 
   Metrics metrics({VersionNumber(), CommitId(), OneDnnIsa(), OneDnnVersion()});
-  ExchangeReport report(&metrics);
-  Batcher batcher(BatcherOptionsOf(flags), &metrics);
+  ModelStatistics statistics;
+  Reports reports(&metrics, &statistics);
+  Batcher batcher(BatcherOptionsOf(flags), &reports);
   metrics.SampleWith([&batcher] { return SampleOf(batcher); });
   auto metrics_server = MetricsServer::Start(flags.metrics_address, metrics);
   if (!metrics_server.ok()) return Fail(metrics_server.status());
-  auto server = GrpcServer::Start({flags.grpc_address},
-                                  {&registry, &batcher, flags.max_message_bytes}, &report);
+  std::optional<Repository> repository;
+  if (!flags.model_repository.empty()) {
+    repository.emplace(flags.model_repository, flags.model_poll, &registry, &metrics);
+  }
+  const bool control = repository && flags.allow_model_control;
+  auto server = GrpcServer::Start(
+      {flags.grpc_address, {flags.tls_certificate, flags.tls_key, flags.tls_client_ca}},
+      {&registry, &batcher, flags.max_message_bytes, &statistics, control ? &*repository : nullptr,
+       VersionNumber()},
+      &reports);
   if (!server.ok()) return Fail(server.status());
+  reports.OnStallDo([&](bool stalled) { (*server)->SetStalled(stalled); });
   (*server)->SetServing(true);
-  Log(LogLevel::kInfo, "listening",
-      {{"grpc", (*server)->address()},
-       {"metrics", (*metrics_server)->address()},
-       {"models", ModelNames(registry)},
-       {"threads", int64_t{batcher.threads()}},
-       {"isa", OneDnnIsa()},
-       {"onednn", OneDnnVersion()},
-       {"version", VersionNumber()}});
+  LogStart((*server)->address(), (*metrics_server)->address(), registry, batcher.threads());
   const bool clean = drain.Run({flags.drain_delay, flags.grace_period}, batcher, **server);
   metrics.SampleWith(nullptr);
   return clean ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -2,18 +2,16 @@
 
 #include <absl/strings/str_cat.h>
 
-#include <memory>
 #include <utility>
 
 #include "core/demo_model.h"
-#include "core/load_model.h"
 #include "server/batching/calibrate.h"
 
 namespace attend {
 namespace {
 
-absl::Status Serve(const std::string& name, int64_t version, LoadedModel loaded,
-                   ModelRegistry* registry) {
+absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServed(const std::string& name,
+                                                              int64_t version, LoadedModel loaded) {
   // Its forwards are also the warm-up: the first caller waits for no set-up.
   const auto curve = Calibrate(*loaded.model);
   if (!curve.ok()) return curve.status();
@@ -23,23 +21,31 @@ absl::Status Serve(const std::string& name, int64_t version, LoadedModel loaded,
   served->model = std::move(loaded.model);
   served->batching = loaded.batching;
   served->cost = std::make_shared<CostModel>(*curve);
-  registry->Put(std::move(served));
-  return absl::OkStatus();
-}
-
-absl::Status LoadVersion(const ModelVersion& version, ModelRegistry* registry) {
-  auto loaded = LoadModel(version.directory);
-  if (!loaded.ok()) return loaded.status();
-  return Serve(version.name, version.version, *std::move(loaded), registry);
+  return served;
 }
 
 absl::Status LoadDemo(ModelRegistry* registry) {
   auto loaded = MakeDemoModel();
   if (!loaded.ok()) return loaded.status();
-  return Serve(kDemoModelName, 1, *std::move(loaded), registry);
+  auto served = MakeServed(kDemoModelName, 1, *std::move(loaded));
+  if (!served.ok()) return served.status();
+  registry->Put(*std::move(served));
+  return absl::OkStatus();
 }
 
 }  // namespace
+
+absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServedModel(const ModelVersion& version) {
+  auto loaded = LoadModel(version.directory);
+  absl::Status status = loaded.status();
+  if (loaded.ok()) {
+    auto served = MakeServed(version.name, version.version, *std::move(loaded));
+    if (served.ok()) return served;
+    status = served.status();
+  }
+  return absl::Status(status.code(), absl::StrCat("model ", version.name, " version ",
+                                                  version.version, ": ", status.message()));
+}
 
 absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry,
                         std::vector<absl::Status>* broken) {
@@ -47,11 +53,8 @@ absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry,
   auto versions = ListModelVersions(source.repository);
   if (!versions.ok()) return versions.status();
   for (const ModelVersion& version : *versions) {
-    const absl::Status status = LoadVersion(version, registry);
-    if (status.ok()) continue;
-    broken->push_back(
-        absl::Status(status.code(), absl::StrCat("model ", version.name, " version ",
-                                                 version.version, ": ", status.message())));
+    auto served = LoadServedModel(version);
+    served.ok() ? registry->Put(*std::move(served)) : broken->push_back(served.status());
   }
   if (!broken->empty() && !source.allow_partial) {
     return absl::InvalidArgumentError(

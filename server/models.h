@@ -1,11 +1,14 @@
-// Which models the server starts with.
+// Which models the server serves: at the start, and later by its repository.
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/load_model.h"
 #include "server/batching/model_registry.h"
 
 namespace attend {
@@ -15,10 +18,12 @@ struct ModelSource {
   bool allow_partial = false;  // serve the rest when some are broken
 };
 
-// Loads every version of every model, warms each by a real forward of a few items, and puts it into
-// the registry. Of each broken one the status goes to *broken. INVALID_ARGUMENT when any is broken
-// and allow_partial is not set, or when none is left; the repository's own error when it can't be
-// listed.
+// From disk to ready: loaded, measured, and so warm. Statuses name model and version.
+absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServedModel(const ModelVersion& version);
+
+// Puts every version of every model into the registry. Of each broken one the status goes to
+// *broken. INVALID_ARGUMENT when any is broken and allow_partial is not set, or when none is left;
+// the repository's own error when it can't be listed.
 absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry,
                         std::vector<absl::Status>* broken);
 

@@ -96,6 +96,9 @@ struct Metrics::Impl : public prometheus::Collectable {
       registry, "attend_worker_seconds_total", "Workers' time for finished batches, as measured");
   Family<Counter>& refused =
       Make<Counter>(registry, "attend_requests_refused_total", "Requests not computed, by reason");
+  Family<Counter>& model_changes =
+      Make<Counter>(registry, "attend_model_changes_total",
+                    "Models loaded, failed to load or removed, since the start");
   Gauge& queued_requests = One("attend_queue_requests", "Requests waiting for a batch");
   Gauge& queued_items = One("attend_queue_items", "Items waiting for a batch");
   Gauge& queued_seconds =
@@ -179,6 +182,10 @@ void Metrics::Impl::Sample() {
   busy_workers.Set(static_cast<double>(now.busy_workers));
   open_jobs.Set(static_cast<double>(now.open_jobs));
   flop.Increment(now.flop - flop.Value());
+  queued_requests.Set(static_cast<double>(now.queue.requests));
+  queued_items.Set(static_cast<double>(now.queue.items));
+  queued_seconds.Set(Seconds(now.queue.cost));
+  held_bytes.Set(static_cast<double>(now.queue.bytes));
 }
 
 Metrics::Metrics(const BuildFacts& build) : impl_(std::make_shared<Impl>()) {
@@ -206,11 +213,8 @@ void Metrics::SampleWith(std::function<Sampled()> sample) {
   impl_->sample = std::move(sample);
 }
 
-void Metrics::OnQueueChanged(const QueueFacts& facts) {
-  impl_->queued_requests.Set(static_cast<double>(facts.requests));
-  impl_->queued_items.Set(static_cast<double>(facts.items));
-  impl_->queued_seconds.Set(Seconds(facts.cost));
-  impl_->held_bytes.Set(static_cast<double>(facts.bytes));
+void Metrics::OnModelChange(const std::string& change) {
+  impl_->model_changes.Add({{"change", change}}).Increment();
 }
 
 void Metrics::OnBatchStarted(const BatchFacts& facts) {

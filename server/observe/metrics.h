@@ -43,10 +43,13 @@ class Metrics : public BatchObserver {
   struct Sampled {
     int64_t workers = 0, busy_workers = 0, open_jobs = 0;
     double flop = 0;
+    QueueFacts queue;
   };
   void SampleWith(std::function<Sampled()> sample);
 
-  void OnQueueChanged(const QueueFacts& facts) override;
+  // `change` is "loaded", "failed" or "removed".
+  void OnModelChange(const std::string& change);
+
   void OnBatchStarted(const BatchFacts& facts) override;
   void OnBatchFinished(const BatchCostFacts& facts) override;
   void OnRequestComputed(const RequestFacts& facts) override;

@@ -54,6 +54,17 @@ void MessageWriter::Message(uint32_t field, const google::protobuf::MessageLite&
   message.AppendToString(&pending_);
 }
 
+void MessageWriter::Append(const google::protobuf::MessageLite& message) {
+  message.AppendToString(&pending_);
+}
+
+void MessageWriter::Bytes(const grpc::ByteBuffer& bytes) {
+  Flush();
+  std::vector<grpc::Slice> slices;
+  if (!bytes.Dump(&slices).ok()) return;
+  for (grpc::Slice& slice : slices) slices_.push_back(std::move(slice));
+}
+
 void MessageWriter::Begin(uint32_t field, uint64_t size) {
   RawVarint(uint64_t{field} << 3 | static_cast<uint64_t>(WireType::kBytes));
   RawVarint(size);

@@ -34,11 +34,13 @@ class MessageWriter {
   void Varint(uint32_t field, uint64_t value);           // left out when 0, as proto3 does
   void String(uint32_t field, absl::string_view value);  // left out when empty
   void Message(uint32_t field, const google::protobuf::MessageLite& message);
-  void RawVarint(uint64_t value);  // without a key
+  void Append(const google::protobuf::MessageLite& message);  // its fields become this message's
+  void RawVarint(uint64_t value);                             // without a key
   // The key and size of a length-delimited field whose `size` bytes come next.
   void Begin(uint32_t field, uint64_t size);
   // The floats as elements of `type`; F32 is handed over without a copy unless it is small.
   void Floats(FloatBuffer floats, ElementType type);
+  void Bytes(const grpc::ByteBuffer& bytes);  // without a copy
   grpc::ByteBuffer Take();
 
   static uint64_t VarintSize(uint64_t value);

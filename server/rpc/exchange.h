@@ -24,6 +24,7 @@ std::string MakeRequestId();
 struct ExchangeFacts {
   absl::string_view method;  // "attend.v1.Attention/Attend"
   std::string model;         // empty unless it is a served model's name
+  int64_t version = 0;       // the model's
   std::string request_id;
   int64_t items = 0;
   std::chrono::nanoseconds duration{0};  // arrival to the answer's handing over

@@ -1,35 +1,23 @@
 #include "server/rpc/grpc_server.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/string_view.h>
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
-#include <array>
 #include <utility>
-#include <vector>
 
-#include "attend/v1/attend.grpc.pb.h"
-#include "server/rpc/attend_handler.h"
+#include "core/mutex.h"
 #include "server/rpc/completion_queue.h"
+#include "server/rpc/credentials.h"
 #include "server/rpc/live_calls.h"
-#include "server/rpc/unary_call.h"
+#include "server/rpc/services.h"
+#include "server/rpc/stream_call.h"
 
 namespace attend {
 namespace {
-
-template <typename Base>
-using RawAttend = v1::Attention::WithRawMethod_Attend<Base>;
-using AttentionService = RawAttend<v1::Attention::WithRawMethod_ListModels<
-    v1::Attention::WithRawMethod_GetModel<v1::Attention::Service>>>;
-
-// Calls of one method that can arrive without waiting for a poller.
-constexpr int kWaitingCalls = 128;
-
-constexpr std::array<const char*, 1> kServices = {"attend.v1.Attention"};
 
 // Once a process, before the first server is built.
 void EnableHealthAndReflection() {
@@ -41,43 +29,39 @@ void EnableHealthAndReflection() {
   static_cast<void>(enabled);
 }
 
+// What one caller may take: streams of a connection, metadata, pings.
+void LimitConnections(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
+  builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 10'000);
+  builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 3);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+}
+
 }  // namespace
 
 struct GrpcServer::Impl {
   Serving serving;
-  AttentionService attention;
   LiveCalls live;
-  std::vector<UnaryMethod> unary_methods;
+  LiveStreams streams;
+  std::unique_ptr<Services> services;
   std::string host;
   int port = 0;
   std::unique_ptr<Pollers> pollers;
   std::unique_ptr<grpc::Server> server;
 
-  void AddMethods(ExchangeObserver* observer);
-  bool Build(const GrpcServerOptions& options);
+  Mutex mutex;
+  bool serving_wanted ABSL_GUARDED_BY(mutex) = false;
+  bool stalled ABSL_GUARDED_BY(mutex) = false;
+
+  bool Build(const GrpcServerOptions& options,
+             std::shared_ptr<grpc::ServerCredentials> credentials);
+  void TellHealth() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 };
 
-void GrpcServer::Impl::AddMethods(ExchangeObserver* observer) {
-  const auto add = [&](const char* name, auto request, auto handle) {
-    UnaryMethod& method = unary_methods.emplace_back();
-    method.name = name;
-    method.accept = [this, request](grpc::ServerContext* context, grpc::ByteBuffer* body,
-                                    grpc::ServerAsyncResponseWriter<grpc::ByteBuffer>* responder,
-                                    grpc::ServerCompletionQueue* queue, void* tag) {
-      (attention.*request)(context, body, responder, queue, queue, tag);
-    };
-    method.handler = [this, handle](std::shared_ptr<Exchange> exchange) {
-      handle(serving, std::move(exchange));
-    };
-    method.observer = observer;
-    method.live = &live;
-  };
-  add("attend.v1.Attention/Attend", &AttentionService::RequestAttend, HandleAttend);
-  add("attend.v1.Attention/ListModels", &AttentionService::RequestListModels, HandleListModels);
-  add("attend.v1.Attention/GetModel", &AttentionService::RequestGetModel, HandleGetModel);
-}
-
-bool GrpcServer::Impl::Build(const GrpcServerOptions& options) {
+bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
+                             std::shared_ptr<grpc::ServerCredentials> credentials) {
   EnableHealthAndReflection();
   grpc::ServerBuilder builder;
   // Without this a second server would take the same port and half of the calls.
@@ -85,8 +69,9 @@ bool GrpcServer::Impl::Build(const GrpcServerOptions& options) {
   // A message above the limit is refused by the handlers, which can say why.
   builder.SetMaxReceiveMessageSize(-1);
   builder.SetMaxSendMessageSize(-1);
-  builder.AddListeningPort(options.address, grpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(&attention);
+  LimitConnections(&builder);
+  builder.AddListeningPort(options.address, std::move(credentials), &port);
+  services->Register(&builder);
   pollers = std::make_unique<Pollers>(builder.AddCompletionQueue(), options.pollers);
   server = builder.BuildAndStart();
   return server != nullptr && port != 0;
@@ -101,16 +86,17 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   Impl& impl = *server->impl_;
   impl.serving = serving;
   impl.host = options.address.substr(0, options.address.rfind(':'));
-  impl.AddMethods(observer);
-  if (!impl.Build(options)) {
+  impl.services =
+      std::make_unique<Services>(impl.serving, CallBooks{observer, &impl.live, &impl.streams});
+  auto credentials = MakeServerCredentials(options.tls);
+  if (!credentials.ok()) return credentials.status();
+  if (!impl.Build(options, *std::move(credentials))) {
     return absl::UnavailableError(
         absl::StrCat("can't listen on ", options.address,
                      ": the address is not HOST:PORT of this machine or is in use already"));
   }
   server->SetServing(false);
-  for (const UnaryMethod& method : impl.unary_methods) {
-    for (int i = 0; i < kWaitingCalls; ++i) UnaryCall::Accept(method, impl.pollers->queue());
-  }
+  impl.services->AcceptAll(impl.pollers->queue());
   impl.pollers->Start();
   return server;
 }
@@ -124,13 +110,29 @@ GrpcServer::~GrpcServer() {
 
 std::string GrpcServer::address() const { return absl::StrCat(impl_->host, ":", impl_->port); }
 
-void GrpcServer::SetServing(bool serving) {
-  grpc::HealthCheckServiceInterface* health = impl_->server->GetHealthCheckService();
-  for (const char* service : kServices) health->SetServingStatus(service, serving);
-  health->SetServingStatus("", serving);
+void GrpcServer::Impl::TellHealth() {
+  const bool healthy = serving_wanted && !stalled;
+  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
+  for (const std::string& name : Services::Names()) health->SetServingStatus(name, healthy);
+  health->SetServingStatus("", healthy);
 }
 
-void GrpcServer::BeginDrain() { impl_->live.BeginDrain(); }
+void GrpcServer::SetServing(bool serving) {
+  MutexLock lock(&impl_->mutex);
+  impl_->serving_wanted = serving;
+  impl_->TellHealth();
+}
+
+void GrpcServer::SetStalled(bool stalled) {
+  MutexLock lock(&impl_->mutex);
+  impl_->stalled = stalled;
+  impl_->TellHealth();
+}
+
+void GrpcServer::BeginDrain() {
+  impl_->live.BeginDrain();
+  impl_->streams.BeginDrain();
+}
 
 bool GrpcServer::WaitCallsOver(Clock::time_point deadline) {
   return impl_->live.WaitOver(deadline);

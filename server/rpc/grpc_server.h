@@ -12,8 +12,15 @@
 
 namespace attend {
 
+// Paths of PEM files; an empty certificate is no TLS at all. They are read again when they change.
+struct TlsFiles {
+  std::string certificate, key;
+  std::string client_ca;  // with it, callers must show a certificate of one of these roots
+};
+
 struct GrpcServerOptions {
   std::string address = "localhost:8001";  // port 0: any free one
+  TlsFiles tls;
   int pollers = 2;
 };
 
@@ -21,7 +28,8 @@ struct GrpcServerOptions {
 class GrpcServer {
  public:
   // Listens, NOT_SERVING by health until SetServing. `serving`'s pointers and `observer` outlive
-  // the server. UNAVAILABLE naming the address when it can't be had.
+  // the server. UNAVAILABLE naming the address when it can't be had,
+  // INVALID_ARGUMENT naming the file when TLS can't be set up.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const GrpcServerOptions& options,
                                                            const Serving& serving,
                                                            ExchangeObserver* observer);
@@ -33,6 +41,8 @@ class GrpcServer {
   std::string address() const;
   // What health answers for the empty name and for each service.
   void SetServing(bool serving);
+  // While stalled, health is NOT_SERVING whatever SetServing said.
+  void SetStalled(bool stalled);
   // Calls that come from now on are not waited for; the batcher has them refused.
   void BeginDrain();
   // Whether every answer to a call from before the drain is out; false when not so at `deadline`.

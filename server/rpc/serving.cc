@@ -38,7 +38,10 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> FindModel(const Serving& serv
                                                              const std::string& version,
                                                              ExchangeFacts* facts) {
   auto model = serving.registry->Find(name, version);
-  if (model.ok()) facts->model = (*model)->name;
+  if (model.ok()) {
+    facts->model = (*model)->name;
+    facts->version = (*model)->version;
+  }
   return model;
 }
 

@@ -13,13 +13,25 @@
 #include "server/rpc/element_type.h"
 #include "server/rpc/encoded_sequence.h"
 #include "server/rpc/exchange.h"
+#include "server/rpc/model_statistics.h"
 
 namespace attend {
+
+// Loading and unloading by a call. Blocks for as long as a model takes. Thread-safe.
+class RepositoryControl {
+ public:
+  virtual ~RepositoryControl() = default;
+  virtual absl::Status Load(const std::string& model) = 0;
+  virtual absl::Status Unload(const std::string& model) = 0;
+};
 
 struct Serving {
   ModelRegistry* registry = nullptr;
   Batcher* batcher = nullptr;
   int64_t max_message_bytes = int64_t{256} << 20;
+  const ModelStatistics* statistics = nullptr;
+  RepositoryControl* repository = nullptr;  // null: load and unload are refused
+  std::string version;                      // of the server, as it is told
 };
 
 // INVALID_ARGUMENT when a message of `bytes` is above the limit.

@@ -80,13 +80,14 @@ ByteRange ByteArena::Keep(std::vector<uint8_t> bytes) {
 
 bool WireReader::Next(WireField* field) {
   if (bytes_.empty() || !status_.ok()) return false;
+  ByteRange start = bytes_;
   uint64_t tag = 0;
   if (!bytes_.ReadVarint(&tag) || tag > UINT32_MAX || (tag >> 3) == 0) {
     return Fail("a field's tag is broken");
   }
   field->number = static_cast<uint32_t>(tag >> 3);
   field->type = static_cast<WireType>(tag & 7);
-  return ReadValue(field);
+  return ReadValue(field) && start.Split(start.size() - bytes_.size(), &field->whole);
 }
 
 bool WireReader::ReadValue(WireField* field) {

@@ -64,6 +64,7 @@ struct WireField {
   WireType type = WireType::kVarint;
   uint64_t varint = 0;  // also the value of the fixed types
   ByteRange bytes;      // of kBytes
+  ByteRange whole;      // with its tag
 };
 
 // Walks over the fields of one message.
