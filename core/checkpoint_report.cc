@@ -1,7 +1,6 @@
 #include "core/checkpoint_report.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/strings/str_format.h>
 #include <absl/strings/str_join.h>
 
 #include <filesystem>
@@ -27,9 +26,8 @@ std::string TensorsText(const TensorMap& tensors) {
     ++by_dtype[info.dtype];
     bytes += info.end - info.begin;
   }
-  return absl::StrFormat("%d tensors of %.1f MB: %s\n", tensors.size(),
-                         static_cast<double>(bytes) / 1e6,
-                         absl::StrJoin(by_dtype, ", ", absl::PairFormatter(" ")));
+  return absl::StrCat(tensors.size(), " tensors, ", bytes,
+                      " bytes: ", absl::StrJoin(by_dtype, ", ", absl::PairFormatter(" ")), "\n");
 }
 
 std::string ShapeOf(const ParameterSource& weight, const ParameterSource& bias) {

@@ -2,12 +2,14 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <new>
+
 #include "core/attention_parameters.h"
 #include "core/parse_model.h"
 
 namespace attend {
 
-absl::StatusOr<LoadedModel> LoadModel(const std::string& version_directory) {
+absl::StatusOr<LoadedModel> LoadModel(const std::string& version_directory) try {
   absl::StatusOr<ParsedModel> parsed = ParseModel(version_directory);
   if (!parsed.ok()) return parsed.status();
   absl::StatusOr<std::unique_ptr<Model>> model =
@@ -17,6 +19,9 @@ absl::StatusOr<LoadedModel> LoadModel(const std::string& version_directory) {
                         absl::StrCat(version_directory, ": ", model.status().message()));
   }
   return LoadedModel{*std::move(model), parsed->batching};
+} catch (const std::bad_alloc&) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(version_directory, ": the weights don't fit into memory"));
 }
 
 }  // namespace attend

@@ -29,7 +29,7 @@ struct LoadedModel {
 
 // Reads attend.json and model.safetensors of `version_directory` whole, validates both wholly, and
 // makes the model. INVALID_ARGUMENT says which file, which key or tensor, what it holds and what
-// was expected; NOT_FOUND when a file is missing.
+// was expected; NOT_FOUND when a file is missing; RESOURCE_EXHAUSTED when memory is short.
 absl::StatusOr<LoadedModel> LoadModel(const std::string& version_directory);
 
 struct ModelVersion {

@@ -109,7 +109,11 @@ uint64_t TensorInfo::num_elements() const {
 }
 
 std::string Describe(const TensorInfo& tensor) {
-  return absl::StrCat(tensor.dtype, " [", absl::StrJoin(tensor.shape, ", "), "]");
+  constexpr std::size_t kLimit = 12;
+  const std::vector<uint64_t>& shape = tensor.shape;
+  const auto end = shape.begin() + static_cast<std::ptrdiff_t>(std::min(shape.size(), kLimit));
+  return absl::StrCat(tensor.dtype, " [", absl::StrJoin(shape.begin(), end, ", "),
+                      shape.size() > kLimit ? ", ...]" : "]");
 }
 
 absl::StatusOr<TensorMap> ParseSafetensorsHeader(absl::string_view header, uint64_t data_size) {
@@ -170,10 +174,12 @@ absl::StatusOr<FloatBuffer> SafetensorsFile::ReadFloats(const std::string& tenso
   if (!type) return error("expected dtype F32, F16, BF16 or F64");
   const uint64_t count = info.num_elements();
   FloatBuffer floats(static_cast<int64_t>(count));
-  std::vector<std::byte> bytes(info.end - info.begin);
+  std::vector<std::byte> converted(*type == FloatType::kF32 ? 0 : info.end - info.begin);
+  const std::span<std::byte> bytes =
+      *type == FloatType::kF32 ? std::as_writable_bytes(floats.span()) : std::span(converted);
   absl::Status read = file_.Read(data_begin_ + info.begin, bytes);
   if (!read.ok()) return error(read.message());
-  ConvertToFloat32(*type, bytes, floats.span());
+  if (*type != FloatType::kF32) ConvertToFloat32(*type, bytes, floats.span());
   const auto bad = std::find_if_not(floats.span().begin(), floats.span().end(),
                                     [](float value) { return std::isfinite(value); });
   if (bad == floats.span().end()) return floats;

@@ -25,7 +25,7 @@ struct TensorInfo {
 
 using TensorMap = std::map<std::string, TensorInfo>;
 
-// "F32 [2, 3]"
+// "F32 [2, 3]"; the first twelve extents of more.
 std::string Describe(const TensorInfo& tensor);
 
 // `data_size` is how many bytes follow the header. The tensors must cover them from first to last

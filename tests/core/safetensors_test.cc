@@ -185,6 +185,19 @@ TEST(Safetensors, EveryDtypeOfTheFormatIsMeasured) {
   }
 }
 
+TEST(Safetensors, MessagesStayShortWhateverTheHeaderHolds) {
+  const std::string name(100'000, 'x');
+  std::string shape = "2";
+  for (int i = 0; i < 50'000; ++i) shape += ",1";
+  const std::string headers[] = {"{" + Entry(name, "F32", shape, "0,4") + "}",
+                                 "{" + Entry("a", name, "1", "0,4") + "}", "{\"" + name};
+  for (const std::string& header : headers) {
+    const std::string refusal = RefusalOf(header, 4);
+    EXPECT_NE(refusal, "");
+    EXPECT_LT(refusal.size(), 600u);
+  }
+}
+
 TEST(Safetensors, TheLastOfTwoEntriesCounts) {
   const auto tensors =
       ParseSafetensorsHeader("{" + kA + "," + Entry("a", "F32", "2", "0,8") + "}", 8);
