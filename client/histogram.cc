@@ -130,8 +130,9 @@ std::string HistogramLogHeader(double start_seconds_since_epoch) {
   return absl::StrFormat(
       "#[Histogram log format version 1.3]\n"
       "#[StartTime: %.3f (seconds since epoch)]\n"
+      "#[BaseTime: %.3f (seconds since epoch)]\n"
       "\"StartTimestamp\",\"Interval_Length\",\"Interval_Max\",\"Interval_Compressed_Histogram\"\n",
-      start_seconds_since_epoch);
+      start_seconds_since_epoch, start_seconds_since_epoch);
 }
 
 std::string HistogramLogLine(double begin_seconds, double length_seconds, const Histogram& values) {

@@ -14,121 +14,15 @@
 
 #include "client/command/commands.h"
 #include "client/command/exit_code.h"
-#include "client/command/flags.h"
+#include "client/command/load_plan.h"
 #include "client/command/load_report.h"
-#include "client/load/grpc_transport.h"
 #include "client/load/knee_search.h"
 #include "client/load/load_run.h"
-#include "client/load/workload.h"
 
 namespace attend::client {
 namespace {
 
 using std::chrono::milliseconds;
-
-struct LoadFlags {
-  ConnectionFlags connection;
-  std::string model = "demo";
-  double rate = 0;
-  int concurrency = 0;
-  std::string arrivals = "constant";
-  std::string trace;
-  std::string lengths = "8..512";
-  uint64_t seed = 1;
-  milliseconds duration{10'000}, warm_up{1'000};
-  uint32_t priority = 0;
-  bool causal = false;
-  int channels = 1, threads = 1, max_open_calls = 20'000;
-  bool sweep = false;
-  milliseconds latency_bound{50};
-  std::string json, log;
-};
-
-// What the flags and the model's answer amount to.
-struct Plan {
-  LoadTarget target;
-  std::vector<MixPart> mix;
-  std::vector<LoadCall> trace;
-};
-
-absl::Status PlanCalls(const LoadFlags& flags, Plan* plan) {
-  const MixPart standard{.priority = flags.priority, .deadline = flags.connection.deadline};
-  if (!flags.trace.empty()) {
-    absl::StatusOr<std::vector<LoadCall>> trace = ReadTrace(flags.trace, standard);
-    if (!trace.ok()) return trace.status();
-    plan->trace = *std::move(trace);
-    return absl::OkStatus();
-  }
-  // What exists is a mix file, for names like "mix..txt" can be told from ranges by nothing else.
-  if (access(flags.lengths.c_str(), F_OK) == 0) {
-    absl::StatusOr<std::vector<MixPart>> mix = ReadMix(flags.lengths, standard);
-    if (!mix.ok()) return mix.status();
-    plan->mix = *std::move(mix);
-    return absl::OkStatus();
-  }
-  const absl::StatusOr<LengthRange> lengths = ParseLengths(flags.lengths);
-  if (!lengths.ok()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(lengths.status().message(), ", or a mix file, which is not there"));
-  }
-  plan->mix = {standard};
-  plan->mix.front().lengths = *lengths;
-  return absl::OkStatus();
-}
-
-int64_t Longest(const Plan& plan) {
-  int64_t longest = 1;
-  for (const MixPart& part : plan.mix) longest = std::max(longest, part.lengths.highest);
-  for (const LoadCall& call : plan.trace) longest = std::max(longest, call.items);
-  return longest;
-}
-
-absl::StatusOr<Plan> MakePlan(const LoadFlags& flags) {
-  Plan plan;
-  if (absl::Status status = PlanCalls(flags, &plan); !status.ok()) return status;
-  const auto client = AttendClient::Create(flags.connection.ToChannelOptions());
-  if (!client.ok()) return client.status();
-  const ModelName model = ParseModelName(flags.model);
-  const auto info =
-      (*client)->GetModel(model.name, model.version, flags.connection.ToCallOptions());
-  if (!info.ok()) return info.status();
-  const int64_t longest = Longest(plan);
-  if (info->max_sequence_length() > 0 && longest > info->max_sequence_length()) {
-    return absl::InvalidArgumentError(absl::StrCat("lengths up to ", longest, ", but model '",
-                                                   info->name(), "' takes at most ",
-                                                   info->max_sequence_length(), " items"));
-  }
-  plan.target = {.channel = flags.connection.ToChannelOptions(),
-                 .channels = flags.channels,
-                 .threads = flags.threads,
-                 .max_open_calls = std::max(flags.max_open_calls, flags.concurrency),
-                 .request = {},
-                 .d_f = info->d_f(),
-                 .longest = longest,
-                 .seed = flags.seed};
-  plan.target.request.set_model(model.name);
-  plan.target.request.set_version(model.version);
-  plan.target.request.set_causal(flags.causal);
-  return plan;
-}
-
-std::unique_ptr<CallSource> MakeSource(const LoadFlags& flags, const Plan& plan, double rate) {
-  if (!plan.trace.empty()) return ReplayCalls(plan.trace);
-  return MakeCalls(plan.mix, flags.arrivals == "poisson" ? Arrivals::kPoisson : Arrivals::kConstant,
-                   rate, flags.seed);
-}
-
-LoadOptions ToLoadOptions(const LoadFlags& flags, const Plan& plan) {
-  const bool replay = !plan.trace.empty();
-  const nanoseconds duration =
-      replay ? plan.trace.back().at + nanoseconds(1) : nanoseconds(flags.duration);
-  const nanoseconds window =
-      std::clamp<nanoseconds>(duration / 10, milliseconds(100), milliseconds(5000));
-  return {.warm_up = replay ? nanoseconds(0) : nanoseconds(flags.warm_up),
-          .duration = duration,
-          .window = window,
-          .concurrency = flags.concurrency};
-}
 
 // Keeps one line on a terminal up to date for as long as it lives.
 class Progress {
@@ -170,17 +64,16 @@ void OnInterrupt(int signal_number) {
   signal(signal_number, SIG_DFL);
 }
 
-LoadResult RunOnce(const LoadFlags& flags, const Plan& plan, double rate,
+LoadResult RunOnce(const LoadFlags& flags, const LoadPlan& plan, double rate,
                    LoadTransport* transport) {
-  const std::unique_ptr<CallSource> source = MakeSource(flags, plan, rate);
-  const LoadOptions options = ToLoadOptions(flags, plan);
+  const std::unique_ptr<CallSource> calls = plan.Calls(flags, rate);
   const std::unique_ptr<LoadClock> clock = MakeRealClock();
-  LoadRun run(options, source.get(), clock.get(), transport);
+  LoadRun run(plan.options, calls.get(), clock.get(), transport);
   running = &run;
   if (interrupted) run.Stop();
   LoadResult result;
   {
-    Progress progress(&run, clock.get(), options.warm_up + options.duration);
+    Progress progress(&run, clock.get(), plan.options.warm_up + plan.options.duration);
     result = run.Run();
   }
   running = nullptr;
@@ -194,7 +87,7 @@ bool Sustained(const LoadResult& result, milliseconds latency_bound) {
          result.latency.Percentile(99) <= nanoseconds(latency_bound).count();
 }
 
-LoadResult Sweep(const LoadFlags& flags, const Plan& plan, LoadTransport* transport,
+LoadResult Sweep(const LoadFlags& flags, const LoadPlan& plan, LoadTransport* transport,
                  nlohmann::ordered_json* json) {
   KneeSearch search(flags.rate > 0 ? flags.rate : 100);
   LoadResult best;
@@ -266,7 +159,7 @@ int Run(const LoadFlags& flags) {
     return Report(absl::InvalidArgumentError(
         "give one of --rate R, --concurrency C, --trace FILE or --sweep"));
   }
-  const absl::StatusOr<Plan> plan = MakePlan(flags);
+  const absl::StatusOr<LoadPlan> plan = MakeLoadPlan(flags);
   if (!plan.ok()) return Report(plan.status());
   const auto transport = MakeGrpcTransport(plan->target);
   if (!transport.ok()) return Report(transport.status());
@@ -288,66 +181,12 @@ int Run(const LoadFlags& flags) {
   return 0;
 }
 
-void AddWorkloadFlags(CLI::App* command, LoadFlags* flags) {
-  constexpr char kGroup[] = "Load";
-  const auto grouped = [&](CLI::Option* option) { return option->group(kGroup); };
-  grouped(command->add_option("--model", flags->model, "the model"))
-      ->type_name("NAME[@VERSION]")
-      ->capture_default_str();
-  CLI::Option* rate = grouped(
-      command->add_option("--rate", flags->rate, "open loop: calls a second, come what may"));
-  rate->type_name("R")->check(CLI::Range(0.001, 1e7));
-  CLI::Option* concurrency = grouped(command->add_option("--concurrency", flags->concurrency,
-                                                         "closed loop: calls open at any time"));
-  concurrency->type_name("C")->check(CLI::Range(1, 100'000))->excludes(rate);
-  grouped(command->add_option("--trace", flags->trace,
-                              "recorded calls: lines of SECONDS N [priority=P] [deadline=D]"))
-      ->type_name("FILE")
-      ->excludes(rate)
-      ->excludes(concurrency);
-  grouped(command->add_option("--arrivals", flags->arrivals, "of --rate: constant or poisson"))
-      ->check(CLI::IsMember({"constant", "poisson"}))
-      ->capture_default_str();
-  grouped(command->add_option("--lengths", flags->lengths,
-                              "items a call: N, A..B, lognormal:A..B, or a file of lines\n"
-                              "SHARE LENGTHS [priority=P] [deadline=D]"))
-      ->type_name("LENGTHS")
-      ->capture_default_str();
-  grouped(command->add_option("--seed", flags->seed, "of lengths, times and numbers"))
-      ->capture_default_str();
-  grouped(AddDuration(*command, "--duration", &flags->duration, "how long is measured"));
-  grouped(AddDuration(*command, "--warm-up", &flags->warm_up, "load before that"));
-  grouped(command->add_option("--priority", flags->priority,
-                              "0 is normal, 1 the highest, then 2, 3 ..."))
-      ->capture_default_str();
-  grouped(command->add_flag("--causal", flags->causal, "causal attention"));
-  grouped(command->add_flag("--sweep", flags->sweep,
-                            "find the highest rate with p99 within --latency-bound"));
-  grouped(AddDuration(*command, "--latency-bound", &flags->latency_bound, "of --sweep"));
-}
-
 }  // namespace
 
 void AddLoad(CLI::App& app, int* exit_code) {
   auto flags = std::make_shared<LoadFlags>();
   CLI::App* command = app.add_subcommand("load", "Offers load and says how it was answered");
-  AddWorkloadFlags(command, flags.get());
-  command->add_option("--json", flags->json, "write the result as JSON")->type_name("FILE");
-  command->add_option("--hdr-log", flags->log, "write an HdrHistogram interval log")
-      ->type_name("FILE");
-  flags->connection.AddTo(*command);
-  command->add_option("--channels", flags->channels, "connections to each target")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str()
-      ->group("Connection");
-  command->add_option("--threads", flags->threads, "threads that take answers")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str()
-      ->group("Connection");
-  command->add_option("--max-open-calls", flags->max_open_calls, "wait when so many are open")
-      ->check(CLI::Range(1, 1'000'000))
-      ->capture_default_str()
-      ->group("Connection");
+  flags->AddTo(*command);
   NameEnvironmentVariables(*command);
   command->footer(
       "Latency counts from the time at which a call was meant to be sent.\n"
