@@ -264,5 +264,68 @@ TEST_F(Command, ExplainNamesAnUnknownWordAndCloseOnes) {
   EXPECT_TRUE(server.requests().empty());
 }
 
+TEST_F(Command, LoadCountsFailuresByCodeAndRefusedOnesApart) {
+  FakeServer server;
+  server.FailNext(QueueFull(), 3);
+  const Finished result =
+      RunAt(server, {"load", "--model", "fake", "--rate", "100", "--duration", "200ms", "--warm-up",
+                     "0s", "--lengths", "2..5", "--json", Path("load.json")});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr("errors      RESOURCE_EXHAUSTED 3\n"));
+  const std::string json = ReadText(Path("load.json"));
+  EXPECT_THAT(json, HasSubstr("\"refused\": 3"));
+  EXPECT_THAT(json, HasSubstr("\"answered\": 17"));
+}
+
+TEST_F(Command, LoadThatNobodyAnswersHasTheExitCodeOfTheFailure) {
+  FakeServer server;
+  server.FailNext(QueueFull(), 1'000'000);
+  const Finished full = RunAt(server, {"load", "--model", "fake", "--rate", "100", "--duration",
+                                       "100ms", "--warm-up", "0s", "--lengths", "2"});
+  EXPECT_EQ(full.exit_code, 3);
+  EXPECT_THAT(full.err, HasSubstr("no call was answered"));
+}
+
+TEST_F(Command, LoadReplaysTracesAndDrawsFromMixFiles) {
+  FakeServer server;
+  std::ofstream(Path("trace")) << "0 2\n0.01 3 priority=1\n";
+  const Finished trace = RunAt(server, {"load", "--model", "fake", "--trace", Path("trace")});
+  EXPECT_THAT(trace.out, HasSubstr("(2 answered)")) << trace.err;
+  std::ofstream(Path("mix")) << "1 7 priority=3\n";
+  const Finished mix = RunAt(server, {"load", "--model", "fake", "--concurrency", "2", "--duration",
+                                      "100ms", "--warm-up", "0s", "--lengths", Path("mix")});
+  EXPECT_EQ(mix.exit_code, 0) << mix.err;
+  EXPECT_EQ(server.requests().back().priority(), 3u);
+  EXPECT_EQ(server.requests().back().items().shape(0), 7);
+}
+
+TEST_F(Command, LoadSweepsToAKnee) {
+  FakeServer server;
+  // Refusals from the start: no rate is sustained, and that is said.
+  server.FailNext(QueueFull(), 1'000'000);
+  const Finished result =
+      RunAt(server, {"load", "--model", "fake", "--sweep", "--rate", "100", "--duration", "100ms",
+                     "--warm-up", "0s", "--lengths", "2", "--json", Path("load.json")});
+  EXPECT_THAT(result.out, HasSubstr("too much"));
+  EXPECT_THAT(ReadText(Path("load.json")), HasSubstr("\"knee_rate\": 0.0"));
+}
+
+TEST_F(Command, WrongLoadFlagsAreExit2AndNamed) {
+  FakeServer server;
+  const auto expect = [&](std::vector<std::string> flags, const std::string& message) {
+    flags.insert(flags.begin(), {"load", "--model", "fake"});
+    const Finished result = RunAt(server, flags);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_THAT(result.err, HasSubstr(message));
+  };
+  expect({}, "--rate R, --concurrency C, --trace FILE or --sweep");
+  expect({"--rate", "5", "--concurrency", "2"}, "--concurrency");
+  expect({"--rate", "0"}, "--rate");
+  expect({"--rate", "5", "--lengths", "9..8"}, "lengths '9..8'");
+  expect({"--rate", "5", "--lengths", "1..999999999"}, "--max-message-bytes");
+  expect({"--trace", Path("missing")}, "missing");
+  EXPECT_TRUE(server.requests().empty());
+}
+
 }  // namespace
 }  // namespace attend::client
