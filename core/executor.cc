@@ -37,6 +37,9 @@ struct OpenJob {
 
 using OpenJobs = std::list<OpenJob>;
 
+// The executor whose worker this thread is.
+thread_local const void* t_executor = nullptr;
+
 // What oneDNN and the allocator throw becomes the status of the sequences concerned.
 absl::Status RunCatching(Job& job, const Tile& tile, Workspace& workspace) {
   try {
@@ -131,6 +134,7 @@ void Executor::Impl::Sleep() {
 
 void Executor::Impl::Work() {
   InitComputeThread();
+  t_executor = this;
   Workspace workspace;
   bool pump_was_dry = false;
   mutex.Lock();
@@ -179,7 +183,8 @@ void Executor::Submit(std::shared_ptr<Job> job, const Rank& rank, double job_cos
   if (job->exhausted()) return;
   impl_->jobs.push_back({std::move(job), rank, job_cost});
   impl_->load.open_jobs = static_cast<int64_t>(impl_->jobs.size());
-  impl_->work.notify_one();
+  // A worker that submits takes a tile itself, and wakes another if there are more.
+  if (t_executor != impl_.get()) impl_->work.notify_one();
 }
 
 void Executor::Wake() {

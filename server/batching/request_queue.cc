@@ -54,11 +54,20 @@ QueueEntry RequestQueue::MakeEntry(const PendingRequest& request, double cost) c
   return entry;
 }
 
-std::chrono::milliseconds RequestQueue::TimeToDrain() const {
+double RequestQueue::Backlog(const LaneKey& key, double weight, double extra) const {
+  const auto own_lane = queued_.lanes().find(key);
+  const double own = extra + (own_lane == queued_.lanes().end() ? 0 : own_lane->second.cost());
+  double backlog = own;
+  for (const auto& [other, lane] : queued_.lanes()) {
+    if (other != key) backlog += std::min(lane.cost(), own * lane.limits.weight / weight);
+  }
+  return backlog;
+}
+
+std::chrono::milliseconds RequestQueue::RetryAfter(double backlog) const {
   constexpr double kLongest = 60;
-  const double backlog = (queued_.cost() + running_cost_) / options_.workers;
-  return std::chrono::ceil<std::chrono::milliseconds>(
-      std::chrono::duration<double>(std::clamp(backlog, 1e-3, kLongest)));
+  const double seconds = std::clamp(backlog / options_.workers, 1e-3, kLongest);
+  return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
 }
 
 bool RequestQueue::SurelyLate(const QueueEntry& entry, Clock::time_point now) const {
@@ -74,30 +83,30 @@ absl::Status RequestQueue::Check(const PendingRequest& request, const QueueEntry
                                  Clock::time_point now) const {
   if (draining_) return Draining();
   if (request.deadline <= now) return Expired();
-  if (queued_.requests() >= options_.max_queued_requests) {
+  const double weight = LimitsOf(*request.model).weight;
+  const auto full = [&](auto... message) {
+    const double waits = Backlog(entry.lane, weight, 0);
     return Refuse(RefusalReason::kQueueFull,
-                  absl::StrCat("the queue is full: ", queued_.requests(),
-                               " requests wait, --max-queued-requests is ",
-                               options_.max_queued_requests, "; try again later"),
-                  TimeToDrain());
+                  absl::StrCat("the queue is full: ", message..., "; try again later"),
+                  RetryAfter(waits + std::min(waits, running_cost_)));
+  };
+  if (queued_.requests() >= options_.max_queued_requests) {
+    return full(queued_.requests(), " requests wait, --max-queued-requests is ",
+                options_.max_queued_requests);
   }
   const auto own_limit = request.model->batching.max_queued_requests;
   const auto own_count = queued_of_.find(request.model.get());
   if (own_limit && own_count != queued_of_.end() && own_count->second >= *own_limit) {
-    return Refuse(RefusalReason::kQueueFull,
-                  absl::StrCat("the queue of model ", request.model->name, " is full: ",
-                               own_count->second, " requests wait, its max_queued_requests is ",
-                               *own_limit, "; try again later"),
-                  TimeToDrain());
+    return full(own_count->second, " requests of model ", request.model->name,
+                " wait, its max_queued_requests is ", *own_limit);
   }
-  // One request is let into an empty queue however much it costs.
-  if (queued_.requests() > 0 && queued_.cost() + entry.cost > options_.max_queued_cost) {
-    return Refuse(
-        RefusalReason::kQueueFull,
-        absl::StrCat("the queue is full: ", queued_.cost(),
-                     " s of computing wait, this request adds ", entry.cost,
-                     " s, --max-queued-cost is ", options_.max_queued_cost, " s; try again later"),
-        TimeToDrain());
+  // One request is let into an empty lane however much it costs.
+  const auto lane = queued_.lanes().find(entry.lane);
+  const double backlog = Backlog(entry.lane, weight, entry.cost);
+  if (lane != queued_.lanes().end() && !lane->second.empty() &&
+      backlog > options_.max_queued_cost) {
+    return full("this request would be done after ", backlog,
+                " s of computing, --max-queued-cost is ", options_.max_queued_cost, " s");
   }
   if (SurelyLate(entry, now)) {
     return Refuse(RefusalReason::kPredicted,
@@ -130,7 +139,7 @@ uint64_t RequestQueue::Add(PendingRequest request, double cost, Clock::time_poin
 
 std::chrono::milliseconds RequestQueue::RetryAfter() const {
   MutexLock lock(&mutex_);
-  return TimeToDrain();
+  return RetryAfter(queued_.cost() + running_cost_);
 }
 
 absl::Status RequestQueue::Admissible() const {
@@ -140,7 +149,7 @@ absl::Status RequestQueue::Admissible() const {
   return Refuse(
       RefusalReason::kQueueFull,
       absl::StrCat("the queue is full: ", queued_.requests(), " requests wait; try again later"),
-      TimeToDrain());
+      RetryAfter(queued_.cost() + running_cost_));
 }
 
 std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {

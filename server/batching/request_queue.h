@@ -26,7 +26,7 @@ struct QueueOptions {
   PolicyOptions policy;
   LaneLimits limits;  // where a model does not say otherwise
   int64_t max_queued_requests = 0;
-  double max_queued_cost = 0;  // seconds of one worker
+  double max_queued_cost = 0;  // seconds of one worker until a request is done
   int workers = 1;
   std::function<double()> virtual_time;
   std::function<int64_t()> held_bytes;
@@ -124,7 +124,11 @@ class RequestQueue {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   QueueEntry MakeEntry(const PendingRequest& request, double cost) const;
   LaneLimits LimitsOf(const ServedModel& model) const;
-  std::chrono::milliseconds TimeToDrain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Seconds of one worker until the lane's requests and `extra` seconds more are done: by then each
+  // other lane has had no more than its share beside it.
+  double Backlog(const LaneKey& key, double weight, double extra) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::chrono::milliseconds RetryAfter(double backlog) const;
 
   // Hands a request out with `status`: a queued one is gone, a running one stays until Finish.
   void End(Live& live, absl::Status status, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -226,19 +226,33 @@ TEST_F(BatcherTest, AFullQueueRefusesWithTheTimeThatItNeedsToDrain) {
   Release();
 }
 
-TEST_F(BatcherTest, QueuedCostIsBoundedButOneRequestIsAlwaysLetIn) {
+TEST_F(BatcherTest, QueuedCostIsBoundedButOneRequestOfASizeIsAlwaysLetIn) {
   Batcher& batcher = Start({.max_queued_cost = milliseconds(100)});
   Hold(batcher);
   Fate& large = NewFate();
   Fate& refused = NewFate();
   batcher.Enqueue(Request(model_, 500, large));
   EXPECT_EQ(large.times(), 0);
-  batcher.Enqueue(Request(model_, 1, refused));
+  batcher.Enqueue(Request(model_, 500, refused));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max-queued-cost"));
+  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("--max-queued-cost is 0.1 s"));
   Release();
   large.Await();
   EXPECT_TRUE(large.status().ok());
+}
+
+TEST_F(BatcherTest, ALongRequestThatWaitsDoesNotShutShortOnesOut) {
+  Batcher& batcher = Start({.max_queued_cost = milliseconds(101)});
+  Hold(batcher);
+  batcher.Enqueue(Request(model_, 5000, NewFate()));
+  // By the time that they are done the long one has had as much as they: 2 * 50 ms.
+  const std::vector<Fate*> fates = NewFates(50);
+  for (Fate* fate : fates) batcher.Enqueue(Request(model_, 1, *fate));
+  Fate& refused = NewFate();
+  batcher.Enqueue(Request(model_, 1, refused));
+  for (Fate* fate : fates) EXPECT_EQ(fate->times(), 0);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  Release();
 }
 
 TEST_F(BatcherTest, AModelsOwnQueueLimitHoldsForItAlone) {
@@ -254,7 +268,8 @@ TEST_F(BatcherTest, AModelsOwnQueueLimitHoldsForItAlone) {
   batcher.Enqueue(Request(narrow, 1, refused));
   batcher.Enqueue(Request(model_, 1, other));
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(refused.status().message()), HasSubstr("queue of model narrow is full"));
+  EXPECT_THAT(std::string(refused.status().message()),
+              HasSubstr("1 requests of model narrow wait"));
   Release();
   first.Await();
   other.Await();

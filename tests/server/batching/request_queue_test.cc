@@ -102,8 +102,7 @@ class World {
     const QueueFacts facts = queue_.facts();
     EXPECT_EQ(facts.requests, 0);
     EXPECT_EQ(facts.cost.count(), 0);
-    EXPECT_FALSE(
-        queue_.Wants(std::numeric_limits<int64_t>::max(), std::numeric_limits<double>::infinity()));
+    EXPECT_FALSE(queue_.Wants(std::numeric_limits<double>::infinity()));
     for (int r = 0; r < kRequests; ++r) {
       if (handles_[r] == 0) continue;  // none of this test's
       EXPECT_EQ(fates_[r].times(), 1) << "request " << r;
