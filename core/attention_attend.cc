@@ -68,12 +68,12 @@ class HeadWalk {
   }
   bool two_passes() const { return normalizer_ == Normalizer::kSparsemax; }
   float* BlockScores(int64_t block);
-  bool Score(int64_t block, float* scores);
+  bool Score(int64_t block, int64_t r, float* row);
   ScoreRow RowInput(int64_t block, int64_t r, float* scores) const;
   void KeepWanted(int64_t block, int64_t r, const float* scores);
   void SolveSparsemax();
-  void Weigh(int64_t block, float* scores, const float* block_maximum);
-  void NormalizeRow(float* row, int64_t width, int64_t r, float* sum) const;
+  float Weigh(float* row, int64_t width, int64_t r) const;
+  void Rescale(float* factors, const float* sums);
   void AddValues(int64_t block, const float* weights, const float* factors);
   void StoreValues();
   void FinishWanted();
@@ -118,14 +118,26 @@ void HeadWalk::Begin() {
 }
 
 bool HeadWalk::Visit(int64_t visit) {
-  const bool weighs = !two_passes() || visit >= walk_.blocks();
-  const int64_t block = visit % walk_.blocks();
-  float* scores = BlockScores(block);
-  float before[kQueryRows];
-  std::copy_n(maximum_, kQueryRows, before);
-  if (visit < walk_.blocks() && !Score(block, scores)) return false;
-  if (visit == walk_.blocks()) SolveSparsemax();
-  if (weighs) Weigh(block, scores, before);
+  const int64_t block = visit % walk_.blocks(), width = sequence_.blocks.padded(block);
+  const bool scores = visit < walk_.blocks(), weighs = !two_passes() || !scores;
+  float* rows = BlockScores(block);
+  alignas(64) float factors[kQueryRows], sums[kQueryRows];
+  std::copy_n(maximum_, kQueryRows, factors);
+  if (scores) {
+    Multiply({walk_.height(), batch_.layout().key, width}, queries_,
+             batch_.keys(walk_.b(), block, key_head_), rows);
+  } else if (block == 0) {
+    SolveSparsemax();
+  }
+  // Row by row, so that a row is in the first cache for all that happens to it.
+  for (int64_t r = 0; r < walk_.rows(); ++r) {
+    float* row = rows + r * width;
+    if (scores && !Score(block, r, row)) return false;
+    if (weighs) sums[r] = Weigh(row, width, r);
+  }
+  if (!weighs) return true;
+  Rescale(factors, sums);
+  if (input_.want_values) AddValues(block, rows, factors);
   return true;
 }
 
@@ -134,22 +146,16 @@ float* HeadWalk::BlockScores(int64_t block) {
   return workspace_.Floats(kScoresSlot, walk_.height() * sequence_.blocks.padded(block));
 }
 
-bool HeadWalk::Score(int64_t block, float* scores) {
-  const int64_t width = sequence_.blocks.padded(block);
-  Multiply({walk_.height(), batch_.layout().key, width}, queries_,
-           batch_.keys(walk_.b(), block, key_head_), scores);
-  for (int64_t r = 0; r < walk_.rows(); ++r) {
-    float* row = scores + r * width;
-    const ScoreRow input = RowInput(block, r, row);
-    const ScoreRowResult result =
-        keeps_products_ ? ScanProducts(row, width, input.limit) : FinishScores(input);
-    if (!result.finite) {
-      FailAt(r, "a score");
-      return false;
-    }
-    maximum_[r] = std::max(maximum_[r], result.maximum);
-    KeepWanted(block, r, row);
+bool HeadWalk::Score(int64_t block, int64_t r, float* row) {
+  const ScoreRow input = RowInput(block, r, row);
+  const ScoreRowResult result =
+      keeps_products_ ? ScanProducts(row, input.width, input.limit) : FinishScores(input);
+  if (!result.finite) {
+    FailAt(r, "a score");
+    return false;
   }
+  maximum_[r] = std::max(maximum_[r], result.maximum);
+  KeepWanted(block, r, row);
   return true;
 }
 
@@ -204,33 +210,27 @@ void HeadWalk::SolveSparsemax() {
   }
 }
 
-void HeadWalk::Weigh(int64_t block, float* scores, const float* block_maximum) {
-  const int64_t width = sequence_.blocks.padded(block);
-  alignas(64) float factors[kQueryRows];
-  std::fill_n(factors, kQueryRows, 1.0f);
-  if (softmax()) {
-    std::copy_n(block_maximum, kQueryRows, factors);
-    RescaleFactors(factors, maximum_, kQueryRows, row_scale_);
+// What the earlier blocks gave is worth less where this one has raised the maximum.
+void HeadWalk::Rescale(float* factors, const float* sums) {
+  if (!softmax()) {
+    std::fill_n(factors, kQueryRows, 1.0f);
+    return;
   }
-  for (int64_t r = 0; r < walk_.rows(); ++r) {
-    float sum = 0;
-    NormalizeRow(scores + r * width, width, r, &sum);
-    if (softmax()) sum_[r] = sum_[r] * factors[r] + sum;
-  }
-  if (input_.want_values) AddValues(block, scores, factors);
+  RescaleFactors(factors, maximum_, kQueryRows, row_scale_);
+  for (int64_t r = 0; r < walk_.rows(); ++r) sum_[r] = sum_[r] * factors[r] + sums[r];
 }
 
-// Turns a row of scores into weights; softmax's are still to be divided by their sum.
-void HeadWalk::NormalizeRow(float* row, int64_t width, int64_t r, float* sum) const {
+// Turns a row of scores into weights. Softmax's are still to be divided by their sum, whose share
+// of this row is returned.
+float HeadWalk::Weigh(float* row, int64_t width, int64_t r) const {
   if (maximum_[r] == kMinusInfinity) {
     std::fill_n(row, width, 0.0f);
-    return;
+    return 0;
   }
   switch (normalizer_) {
     case Normalizer::kSoftmax:
     case Normalizer::kSoftmaxOne:
-      *sum = ExpRow(row, width, maximum_[r], row_scale_);
-      break;
+      return ExpRow(row, width, maximum_[r], row_scale_);
     case Normalizer::kSigmoid:
       SigmoidRow(row, width);
       break;
@@ -244,6 +244,7 @@ void HeadWalk::NormalizeRow(float* row, int64_t width, int64_t r, float* sum) co
       NoneRow(row, width);
       break;
   }
+  return 0;
 }
 
 void HeadWalk::AddValues(int64_t block, const float* weights, const float* factors) {
@@ -301,8 +302,7 @@ void HeadWalk::FinishWanted() {
       const int64_t keys = sequence_.blocks.keys(block), width = sequence_.blocks.padded(block);
       float* part = row + sequence_.blocks.first(block);
       std::fill(std::copy_n(part, keys, chunk), chunk + width, kMinusInfinity);
-      float sum = 0;
-      NormalizeRow(chunk, width, r, &sum);
+      Weigh(chunk, width, r);
       FinishRow(chunk, width, FinalFactor(r));
       std::copy_n(chunk, keys, part);
     }

@@ -17,6 +17,8 @@ inline constexpr int64_t kPanelRows = 64;   // rows of the batch that are projec
 inline constexpr int64_t kQueryRows = 64;   // queries of one sequence that attend together
 inline constexpr int64_t kRowMultiple = 4;  // heights of products are rounded up to this
 inline constexpr double kTileFlop = 1e8;    // about a millisecond of one core
+// A panel times a block of columns: shorter, so that the block's weights stay in the second cache.
+inline constexpr double kPanelFlop = 4e7;
 // Sparsemax needs all scores of its rows before the first weight: rows are fewer where keys are
 // many, so that a worker never keeps more scores than this.
 inline constexpr int64_t kSparsemaxScores = int64_t{1} << 20;

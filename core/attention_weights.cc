@@ -35,7 +35,7 @@ FloatBuffer ProofPanel(int64_t size) {
 PackedWeights::PackedWeights(const PaddedAxis& inner, int64_t columns)
     : inner_(inner), bias_(Zeros(columns)) {
   const double flop = ProductShape{kPanelRows, inner.total(), columns}.flop();
-  const int64_t count = static_cast<int64_t>(flop / kTileFlop) + 1;
+  const int64_t count = static_cast<int64_t>(flop / kPanelFlop) + 1;
   const int64_t width = RoundUp((columns + count - 1) / count, PackLanes());
   for (int64_t first = 0; first < columns; first += width) {
     const int64_t w = std::min(width, columns - first);

@@ -2,10 +2,12 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <array>
 #include <list>
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <tuple>
+#include <unordered_map>
 
 #include "core/mutex.h"
 #include "core/onednn_runtime.h"
@@ -17,17 +19,13 @@ using Dims = dnnl::memory::dims;
 using Tag = dnnl::memory::format_tag;
 
 constexpr auto kFloat = dnnl::memory::data_type::f32;
-constexpr int64_t kCacheCapacity = 1024;
+constexpr std::size_t kCacheCapacity = 1024;
 constexpr int kScratchpadSlot = Workspace::kSlots - 1;
 
+// Neither is ever destroyed: threads may still hold what was made with them.
 const dnnl::engine& Engine() {
-  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
-  return engine;
-}
-
-dnnl::stream& ThreadStream() {
-  thread_local dnnl::stream stream(Engine());
-  return stream;
+  static const auto* const engine = new dnnl::engine(dnnl::engine::kind::cpu, 0);
+  return *engine;
 }
 
 using Convolution = dnnl::convolution_forward;
@@ -62,33 +60,67 @@ absl::Status Guarded(const ProductShape& shape, Body body) {
   }
 }
 
+// What one thread needs to run one primitive: memory objects whose addresses are set at every call.
+// Making them anew would cost as much as a small product.
+struct Arguments {
+  explicit Arguments(const Convolution::primitive_desc& descriptor)
+      : a(descriptor.src_desc(), Engine(), nullptr),
+        b(descriptor.weights_desc(), Engine(), nullptr),
+        c(descriptor.dst_desc(), Engine(), nullptr),
+        scratchpad(descriptor.scratchpad_desc(), Engine(), nullptr),
+        list{{{DNNL_ARG_SRC, a.get()},
+              {DNNL_ARG_WEIGHTS, b.get()},
+              {DNNL_ARG_DST, c.get()},
+              {DNNL_ARG_SCRATCHPAD, scratchpad.get()}}} {}
+
+  dnnl::memory a, b, c, scratchpad;
+  std::array<dnnl_exec_arg_t, 4> list;
+};
+
+struct ThreadState {
+  dnnl::stream stream{Engine()};
+  std::unordered_map<int64_t, Arguments> arguments;  // by the product's id
+};
+
 class ConvolutionProduct : public Product {
  public:
-  explicit ConvolutionProduct(const ProductShape& shape)
-      : shape_(shape), descriptor_(Describe(shape)), primitive_(descriptor_) {}
+  ConvolutionProduct(const ProductShape& shape, int64_t id)
+      : shape_(shape),
+        id_(id),
+        descriptor_(Describe(shape)),
+        primitive_(descriptor_),
+        scratch_floats_(descriptor_.scratchpad_desc().get_size() / sizeof(float) + 1) {}
 
   absl::Status Run(const float* a, const float* packed_b, float* c,
                    Workspace& workspace) const override {
     return Guarded(shape_, [&] {
-      const auto memory = [](const dnnl::memory::desc& desc, const float* data) {
-        return dnnl::memory(desc, Engine(), const_cast<float*>(data));
-      };
-      const dnnl::memory::desc scratchpad = descriptor_.scratchpad_desc();
-      const int64_t scratch_floats = static_cast<int64_t>(scratchpad.get_size() / sizeof(float));
-      primitive_.execute(
-          ThreadStream(),
-          {{DNNL_ARG_SRC, memory(descriptor_.src_desc(), a)},
-           {DNNL_ARG_WEIGHTS, memory(descriptor_.weights_desc(), packed_b)},
-           {DNNL_ARG_DST, memory(descriptor_.dst_desc(), c)},
-           {DNNL_ARG_SCRATCHPAD,
-            memory(scratchpad, workspace.Floats(kScratchpadSlot, scratch_floats + 1))}});
+      thread_local ThreadState thread;
+      Arguments& arguments = FindArguments(thread);
+      arguments.a.set_data_handle(const_cast<float*>(a));
+      arguments.b.set_data_handle(const_cast<float*>(packed_b));
+      arguments.c.set_data_handle(c);
+      arguments.scratchpad.set_data_handle(workspace.Floats(kScratchpadSlot, scratch_floats_));
+      dnnl::error::wrap_c_api(
+          dnnl_primitive_execute(primitive_.get(), thread.stream.get(),
+                                 static_cast<int>(arguments.list.size()), arguments.list.data()),
+          "could not execute a primitive");
     });
   }
 
  private:
+  Arguments& FindArguments(ThreadState& thread) const {
+    const auto found = thread.arguments.find(id_);
+    if (found != thread.arguments.end()) return found->second;
+    // Some belong to products that are gone; a fresh start is simpler than telling which.
+    if (thread.arguments.size() >= kCacheCapacity) thread.arguments.clear();
+    return thread.arguments.try_emplace(id_, descriptor_).first->second;
+  }
+
   const ProductShape shape_;
+  const int64_t id_;
   const Convolution::primitive_desc descriptor_;
   const Convolution primitive_;
+  const int64_t scratch_floats_;
 };
 
 // Least recently used out first.
@@ -108,10 +140,10 @@ class ProductCache {
     const absl::Status status = Guarded(shape, [&] {
       // How oneDNN cuts the work is fixed when the primitive is made.
       const SingleThreadScope one_thread;
-      product = std::make_shared<ConvolutionProduct>(shape);
+      product = std::make_shared<ConvolutionProduct>(shape, misses_);
     });
     if (!status.ok()) return status;
-    if (static_cast<int64_t>(products_.size()) == kCacheCapacity) {
+    if (products_.size() == kCacheCapacity) {
       products_.erase(order_.back().first);
       order_.pop_back();
     }
@@ -122,7 +154,8 @@ class ProductCache {
 
   PrimitiveCacheStats stats() {
     MutexLock lock(&mutex_);
-    return {static_cast<int64_t>(products_.size()), kCacheCapacity, hits_, misses_};
+    return {static_cast<int64_t>(products_.size()), static_cast<int64_t>(kCacheCapacity), hits_,
+            misses_};
   }
 
  private:

@@ -26,14 +26,22 @@ HWY_INLINE void ForEach(float* row, int64_t width, Function function) {
 }
 
 float ExpRowImpl(float* scores, int64_t width, float maximum, float scale) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD)), step = 2 * lanes;
   const auto m = hn::Set(kD, maximum), to_base_2 = hn::Set(kD, scale * kLog2E);
-  auto sum = hn::Zero(kD);
-  ForEach(scores, width, [&](FloatVec s, int64_t) HWY_ATTR {
-    const auto p = PowerOfTwo(kD, hn::Mul(hn::Sub(s, m), to_base_2));
-    sum = hn::Add(sum, p);
+  const auto exp_at = [&](float* at) HWY_ATTR {
+    const auto p = PowerOfTwo(kD, hn::Mul(hn::Sub(hn::Load(kD, at), m), to_base_2));
+    hn::Store(p, kD, at);
     return p;
-  });
-  return hn::GetLane(hn::SumOfLanes(kD, sum));
+  };
+  // Two at a time: the polynomial is a long chain.
+  auto even = hn::Zero(kD), odd = hn::Zero(kD);
+  int64_t j = 0;
+  for (; j + step <= width; j += step) {
+    even = hn::Add(even, exp_at(scores + j));
+    odd = hn::Add(odd, exp_at(scores + j + lanes));
+  }
+  if (j < width) even = hn::Add(even, exp_at(scores + j));
+  return hn::GetLane(hn::SumOfLanes(kD, hn::Add(even, odd)));
 }
 
 void SigmoidRowImpl(float* scores, int64_t width) {
