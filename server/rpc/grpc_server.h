@@ -20,7 +20,7 @@ struct TlsFiles {
 
 struct GrpcServerOptions {
   std::string address = "localhost:8001";  // port 0: any free one
-  TlsFiles tls;
+  TlsFiles tls = {};
   int pollers = 2;
 };
 

@@ -86,12 +86,13 @@ absl::Status CheckPaddedSize(const Serving& serving, const InferQuestion& questi
                    serving.max_message_bytes, " bytes (--max-message-bytes)"));
 }
 
-struct Prepared {
+struct PreparedInfer {
   std::vector<PendingRequest> requests;
   std::shared_ptr<Group> group;
 };
 
-absl::StatusOr<Prepared> Prepare(const Serving& serving, std::shared_ptr<Exchange> exchange) {
+absl::StatusOr<PreparedInfer> PrepareInfer(const Serving& serving,
+                                           std::shared_ptr<Exchange> exchange) {
   ExchangeFacts& facts = exchange->facts;
   const Body body(exchange->body);
   InferRequest request;
@@ -110,7 +111,7 @@ absl::StatusOr<Prepared> Prepare(const Serving& serving, std::shared_ptr<Exchang
     exchange->deadline =
         std::min<Clock::time_point>(exchange->deadline, exchange->arrival + question->timeout);
   }
-  Prepared prepared;
+  PreparedInfer prepared;
   const SequenceOptions options = {WidestOf(*question), question->priority};
   for (const EncodedSequence& sequence : question->sequences) {
     facts.items += sequence.num_items();
@@ -128,7 +129,7 @@ absl::StatusOr<Prepared> Prepare(const Serving& serving, std::shared_ptr<Exchang
 }  // namespace
 
 void HandleInfer(const Serving& serving, std::shared_ptr<Exchange> exchange) {
-  auto prepared = Prepare(serving, exchange);
+  auto prepared = PrepareInfer(serving, exchange);
   exchange->body.Clear();
   if (!prepared.ok()) return exchange->Finish(prepared.status());
   Batcher* const batcher = serving.batcher;

@@ -31,7 +31,7 @@ struct Serving {
   int64_t max_message_bytes = int64_t{256} << 20;
   const ModelStatistics* statistics = nullptr;
   RepositoryControl* repository = nullptr;  // null: load and unload are refused
-  std::string version;                      // of the server, as it is told
+  std::string version = {};                 // of the server, as it is told
 };
 
 // INVALID_ARGUMENT when a message of `bytes` is above the limit.
