@@ -34,10 +34,45 @@ WatcherOptions OptionsOf(const std::string& directory, std::chrono::milliseconds
 
 Repository::Repository(const std::string& directory, std::chrono::milliseconds poll,
                        ModelRegistry* registry, Metrics* metrics)
-    : watcher_(OptionsOf(directory, poll, metrics), registry) {}
+    : watcher_(OptionsOf(directory, poll, metrics), registry), worker_([this] { RunTasks(); }) {}
 
-absl::Status Repository::Load(const std::string& model) { return watcher_.Load(model, ""); }
+Repository::~Repository() {
+  {
+    MutexLock lock(&mutex_);
+    ending_ = true;
+    changed_.notify_all();
+  }
+  worker_.join();
+  MutexLock lock(&mutex_);
+  for (const Task& task : tasks_) task.done(absl::UnavailableError("the server is stopping"));
+}
 
-absl::Status Repository::Unload(const std::string& model) { return watcher_.Unload(model, ""); }
+void Repository::Load(const std::string& model, Done done) {
+  Add({[this, model] { return watcher_.Load(model, ""); }, std::move(done)});
+}
+
+void Repository::Unload(const std::string& model, Done done) {
+  Add({[this, model] { return watcher_.Unload(model, ""); }, std::move(done)});
+}
+
+void Repository::Add(Task task) {
+  MutexLock lock(&mutex_);
+  tasks_.push_back(std::move(task));
+  changed_.notify_all();
+}
+
+void Repository::RunTasks() {
+  while (true) {
+    Task task;
+    {
+      MutexLock lock(&mutex_);
+      while (!ending_ && tasks_.empty()) changed_.wait(mutex_);
+      if (ending_) return;
+      task = std::move(tasks_.front());
+      tasks_.pop_front();
+    }
+    task.done(task.work());
+  }
+}
 
 }  // namespace attend

@@ -93,6 +93,15 @@ void Respond(const std::shared_ptr<Exchange>& exchange, Make make) {
   exchange->Finish(Serialize(response));
 }
 
+// Answers with an empty Response once the repository is done.
+template <typename Response>
+RepositoryControl::Done FinishWith(std::shared_ptr<Exchange> exchange) {
+  return [exchange = std::move(exchange)](const absl::Status& status) {
+    if (!status.ok()) return exchange->Finish(status);
+    exchange->Finish(Serialize(Response()));
+  };
+}
+
 absl::Status LoadingIsOff() {
   return absl::PermissionDeniedError(
       "loading and unloading by calls is off; start the server with --allow-model-control");
@@ -210,23 +219,26 @@ void HandleRepositoryIndex(const Serving& serving, std::shared_ptr<Exchange> exc
 }
 
 void HandleRepositoryModelLoad(const Serving& serving, std::shared_ptr<Exchange> exchange) {
-  Respond<inference::RepositoryModelLoadRequest, inference::RepositoryModelLoadResponse>(
-      exchange, [&](const auto& request, auto*) {
-        if (!serving.repository) return LoadingIsOff();
-        if (!request.parameters().empty()) {
-          return absl::InvalidArgumentError(
-              "parameters: a model is loaded as its repository has it; none can be given");
-        }
-        return serving.repository->Load(request.model_name());
-      });
+  inference::RepositoryModelLoadRequest request;
+  absl::Status status = Parse(exchange->body, &request);
+  if (!serving.repository) status.Update(LoadingIsOff());
+  if (!request.parameters().empty()) {
+    status.Update(absl::InvalidArgumentError(
+        "parameters: a model is loaded as its repository has it; none can be given"));
+  }
+  if (!status.ok()) return exchange->Finish(status);
+  serving.repository->Load(request.model_name(),
+                           FinishWith<inference::RepositoryModelLoadResponse>(std::move(exchange)));
 }
 
 void HandleRepositoryModelUnload(const Serving& serving, std::shared_ptr<Exchange> exchange) {
-  Respond<inference::RepositoryModelUnloadRequest, inference::RepositoryModelUnloadResponse>(
-      exchange, [&](const auto& request, auto*) {
-        if (!serving.repository) return LoadingIsOff();
-        return serving.repository->Unload(request.model_name());
-      });
+  inference::RepositoryModelUnloadRequest request;
+  absl::Status status = Parse(exchange->body, &request);
+  if (!serving.repository) status.Update(LoadingIsOff());
+  if (!status.ok()) return exchange->Finish(status);
+  serving.repository->Unload(
+      request.model_name(),
+      FinishWith<inference::RepositoryModelUnloadResponse>(std::move(exchange)));
 }
 
 }  // namespace attend

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <new>
 #include <string>
@@ -17,12 +18,14 @@
 
 namespace attend {
 
-// Loading and unloading by a call. Blocks for as long as a model takes. Thread-safe.
+// Loading and unloading by a call. Takes as long as a model does, on a thread of its own, which
+// then calls `done` once. Thread-safe.
 class RepositoryControl {
  public:
+  using Done = std::function<void(absl::Status)>;
   virtual ~RepositoryControl() = default;
-  virtual absl::Status Load(const std::string& model) = 0;
-  virtual absl::Status Unload(const std::string& model) = 0;
+  virtual void Load(const std::string& model, Done done) = 0;
+  virtual void Unload(const std::string& model, Done done) = 0;
 };
 
 struct Serving {
