@@ -28,6 +28,7 @@ bool IsShardName(const Json& value) {
 absl::StatusOr<Checkpoint> Checkpoint::Open(const std::string& directory) {
   Checkpoint checkpoint;
   absl::StatusOr<SafetensorsFile> file = SafetensorsFile::Open(directory + "/" + kSingleFile);
+  checkpoint.name_ = file.ok() ? kSingleFile : kIndex;
   if (file.ok()) {
     checkpoint.tensors_ = file->tensors();
     for (const auto& [name, info] : checkpoint.tensors_) checkpoint.file_of_[name] = 0;

@@ -20,6 +20,8 @@ class Checkpoint {
   // there or a shard is missing; INVALID_ARGUMENT naming the file and what is wrong in it.
   static absl::StatusOr<Checkpoint> Open(const std::string& directory);
 
+  // "model.safetensors" or "model.safetensors.index.json".
+  const std::string& name() const { return name_; }
   // Where each tensor is described; tensors of a shard that the index doesn't list are left out.
   const TensorMap& tensors() const { return tensors_; }
   // As SafetensorsFile::ReadFloats.
@@ -28,6 +30,7 @@ class Checkpoint {
  private:
   absl::Status OpenShards(const std::string& directory, const std::string& index);
 
+  std::string name_;
   std::vector<SafetensorsFile> files_;
   std::map<std::string, std::size_t> file_of_;  // tensor -> its place in files_
   TensorMap tensors_;

@@ -113,8 +113,8 @@ absl::StatusOr<std::string> DescribeCheckpoint(const std::string& directory,
     if (!tensor_prefix.empty() || chosen.ok()) break;
     std::tie(prefix, chosen) = layer;
   }
-  std::string text =
-      absl::StrCat(directory, ": ", TensorsText(tensors), LayersText(layers, tensors));
+  std::string text = absl::StrCat(directory, "/", checkpoint->name(), ": ", TensorsText(tensors),
+                                  LayersText(layers, tensors));
   if (!config->unsupported.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(text, "config.json: ", config->unsupported, " is not supported"));

@@ -2,6 +2,8 @@
 
 #include <absl/strings/str_cat.h>
 
+#include <initializer_list>
+
 #include "core/read_only_file.h"
 #include "core/strict_json.h"
 

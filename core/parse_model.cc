@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <utility>
 
 #include "core/hugging_face_config.h"
 #include "core/quote.h"
@@ -217,7 +219,7 @@ absl::StatusOr<ParsedModel> ParseModel(const std::string& version_directory) {
   }
   const absl::StatusOr<LayerTensors> layer =
       RecognizeLayer(checkpoint->tensors(), json->tensor_prefix);
-  if (!layer.ok()) return in_directory(layer.status(), "model.safetensors: ");
+  if (!layer.ok()) return in_directory(layer.status(), checkpoint->name() + ": ");
   absl::StatusOr<AttentionConfig> config = ResolveConfig(*json, *layer);
   if (!config.ok()) return in_directory(config.status(), "");
   absl::StatusOr<AttentionWeights> weights = ReadWeights(*checkpoint, *layer);

@@ -4,11 +4,10 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
-#include <limits>
-#include <memory>
+#include <optional>
+#include <utility>
 
 #include "core/float_convert.h"
 #include "core/quote.h"

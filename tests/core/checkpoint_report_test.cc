@@ -33,7 +33,7 @@ TEST(CheckpointReport, LayersAndAReadyAttendJsonAreTold) {
                                   "position_embedding_type": "absolute"})");
   const auto report = DescribeCheckpoint(folder.path());
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(*report, folder.path() + R"(: 17 tensors, 1352 bytes: F32 16, I64 1
+  EXPECT_EQ(*report, folder.path() + R"(/model.safetensors: 17 tensors, 1352 bytes: F32 16, I64 1
 2 attention layers, by tensor_prefix:
   "encoder.layer.0.attention.": BERT, F32, query [6, 6] + bias, key [6, 6] + bias, value [6, 6] + bias, output [6, 6] + bias
   "encoder.layer.1.attention.": BERT, F32, query [6, 6] + bias, key [6, 6] + bias, value [6, 6] + bias, output [6, 6] + bias
