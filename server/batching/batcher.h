@@ -24,7 +24,9 @@ struct BatcherOptions {
   std::chrono::microseconds max_queue_delay{0};     // how long to wait for company; 0: not at all
   // What waits is refused beyond these.
   int64_t max_queued_requests = 4096;
-  std::chrono::microseconds max_queued_cost{0};  // one worker's time; 0: a second of all workers
+  // One worker's time until a request of this size would be done, in fair shares with what else
+  // waits; 0: a second of all workers.
+  std::chrono::microseconds max_queued_cost{0};
   int64_t max_queued_bytes = 0;  // of bodies, from admission to answer; 0: a quarter of the memory
   // How long a priority may be kept waiting by the one above it; twice that by the next, and so on.
   std::chrono::milliseconds ageing{1000};
