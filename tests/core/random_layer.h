@@ -65,6 +65,7 @@ class RandomSequence {
   void AddAnything(Random& random);
 
   SequenceInput& input() { return input_; }
+  const SequenceInput& input() const { return input_; }
   float* item(int64_t i) { return items_.data() + i * input_.items.columns; }
 
  private:
