@@ -103,6 +103,11 @@ void AddFlags(CLI::App& app, Flags& flags) {
   AddFlag(app, "--tls-client-ca", flags.tls_client_ca,
           "PEM roots; with them callers must show a certificate of theirs")
       ->type_name("FILE");
+  AddFlag(app, "--check-model", flags.check_model,
+          "say what a folder with a checkpoint holds and how to serve a layer of it, then exit")
+      ->type_name("DIR");
+  AddFlag(app, "--tensor-prefix", flags.tensor_prefix, "of --check-model: the layer asked for")
+      ->type_name("PREFIX");
   AddFlag(app, "--log-level", flags.log_level, "how much to log")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}));
   AddFlag(app, "--log-format", flags.log_format, "how to log")

@@ -26,6 +26,8 @@ struct Flags {
   std::chrono::milliseconds grace_period{30000};
   std::chrono::milliseconds stall_timeout{10000};
   std::string tls_certificate, tls_key, tls_client_ca;
+  std::string check_model;  // describe this folder's checkpoint instead of serving
+  std::string tensor_prefix;
   std::string log_level = "info";
   std::string log_format = "text";
 };

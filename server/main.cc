@@ -2,11 +2,13 @@
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/checkpoint_report.h"
 #include "core/onednn_runtime.h"
 #include "server/batching/batcher.h"
 #include "server/drain.h"
@@ -76,6 +78,17 @@ void LogStart(const std::string& grpc_address, const std::string& metrics_addres
        {"version", VersionNumber()}});
 }
 
+// Exit codes as of the `attend` command, which runs this for `attend models check`.
+int CheckModel(const Flags& flags) {
+  const auto report = DescribeCheckpoint(flags.check_model, flags.tensor_prefix);
+  if (report.ok()) {
+    std::fputs(report->c_str(), stdout);
+    return EXIT_SUCCESS;
+  }
+  std::fprintf(stderr, "%s\n", std::string(report.status().message()).c_str());
+  return absl::IsInvalidArgument(report.status()) || absl::IsNotFound(report.status()) ? 2 : 4;
+}
+
 int Serve(const Flags& flags) {
   if (auto status = ConfigureLog({flags.log_level, flags.log_format}); !status.ok()) {
     return Fail(status);
@@ -117,5 +130,6 @@ int Serve(const Flags& flags) {
 int main(int argc, char** argv) {
   int exit_code = 0;
   const auto flags = attend::ParseFlags(argc, argv, &exit_code);
-  return flags ? attend::Serve(*flags) : exit_code;
+  if (!flags) return exit_code;
+  return flags->check_model.empty() ? attend::Serve(*flags) : attend::CheckModel(*flags);
 }

@@ -7,6 +7,8 @@
 namespace attend::client {
 
 void AddModels(CLI::App& app, int* exit_code);
+// `attend models check`, under `models`.
+void AddModelsCheck(CLI::App& models, int* exit_code);
 void AddInfer(CLI::App& app, int* exit_code);
 void AddExplain(CLI::App& app, int* exit_code);
 void AddLoad(CLI::App& app, int* exit_code);

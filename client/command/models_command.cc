@@ -107,8 +107,12 @@ void AddModels(CLI::App& app, int* exit_code) {
   command->footer(
       "Examples:\n"
       "  attend models\n"
-      "  attend models demo@1 --json");
-  command->callback([flags, exit_code] { *exit_code = Run(*flags); });
+      "  attend models demo@1 --json\n"
+      "  attend models check checkpoints/bert");
+  AddModelsCheck(*command, exit_code);
+  command->callback([flags, command, exit_code] {
+    if (command->get_subcommands().empty()) *exit_code = Run(*flags);
+  });
 }
 
 }  // namespace attend::client
