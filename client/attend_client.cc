@@ -3,11 +3,14 @@
 #include <grpcpp/client_context.h>
 #include <grpcpp/support/client_callback.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <utility>
 
 #include "attend/v1/attend.grpc.pb.h"
+#include "client/attend_stream.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 
 namespace attend::client {
@@ -43,8 +46,9 @@ class OpenCalls {
 }  // namespace
 
 struct AttendClient::Impl {
-  explicit Impl(const std::shared_ptr<grpc::Channel>& channel)
-      : attention(v1::Attention::NewStub(channel)),
+  Impl(const std::shared_ptr<grpc::Channel>& channel, const RetryOptions& retry)
+      : retry(retry),
+        attention(v1::Attention::NewStub(channel)),
         health(grpc::health::v1::Health::NewStub(channel)) {}
 
   // One unary call through `method`, a member of a stub.
@@ -56,6 +60,7 @@ struct AttendClient::Impl {
     return FromGrpc((stub->*method)(&context, request, response));
   }
 
+  const RetryOptions retry;
   std::unique_ptr<v1::Attention::Stub> attention;
   std::unique_ptr<grpc::health::v1::Health::Stub> health;
   OpenCalls open_calls;
@@ -68,7 +73,8 @@ AttendClient::~AttendClient() { impl_->open_calls.WaitForNone(); }
 absl::StatusOr<std::unique_ptr<AttendClient>> AttendClient::Create(const ChannelOptions& options) {
   const absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = MakeChannel(options);
   if (!channel.ok()) return channel.status();
-  return std::unique_ptr<AttendClient>(new AttendClient(std::make_unique<Impl>(*channel)));
+  return std::unique_ptr<AttendClient>(
+      new AttendClient(std::make_unique<Impl>(*channel, options.retry)));
 }
 
 absl::StatusOr<v1::AttendResponse> AttendClient::Attend(const v1::AttendRequest& request,
@@ -101,6 +107,36 @@ void AttendClient::AttendAsync(const v1::AttendRequest& request, const CallOptio
                                       }
                                       impl_->open_calls.End();
                                     });
+}
+
+absl::Status AttendClient::AttendMany(std::span<const v1::AttendRequest> requests,
+                                      const CallOptions& options, const StreamDone& done) {
+  absl::StatusOr<UnansweredRequests> unanswered = UnansweredRequests::Of(requests);
+  if (!unanswered.ok()) return unanswered.status();
+  const auto deadline = std::chrono::system_clock::now() + options.deadline;
+  std::chrono::milliseconds backoff = impl_->retry.first_backoff;
+  int fruitless = 0;
+  const StreamDone count_and_tell = [&](size_t index, absl::StatusOr<v1::AttendResponse> answer) {
+    fruitless = 0;
+    backoff = impl_->retry.first_backoff;
+    done(index, std::move(answer));
+  };
+  while (!unanswered->empty()) {
+    grpc::ClientContext context;
+    context.set_deadline(deadline);
+    context.set_wait_for_ready(options.wait_for_ready);
+    ++fruitless;
+    const absl::Status status =
+        RunStream(impl_->attention.get(), &context, requests, &*unanswered, count_and_tell);
+    if (unanswered->empty()) break;
+    if (status.ok()) return absl::InternalError("the server ended the stream without all answers");
+    const bool again = absl::IsUnavailable(status) && fruitless < impl_->retry.max_attempts &&
+                       std::chrono::system_clock::now() + backoff < deadline;
+    if (!again) return status;
+    std::this_thread::sleep_for(backoff);
+    backoff = std::min(2 * backoff, impl_->retry.max_backoff);
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::vector<v1::ModelInfo>> AttendClient::ListModels(const CallOptions& options) {

@@ -21,6 +21,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,16 @@ class AttendClient {
   // block and must not destroy the client. `request` may be destroyed once this returns.
   using AttendDone = std::function<void(absl::StatusOr<v1::AttendResponse>)>;
   void AttendAsync(const v1::AttendRequest& request, const CallOptions& options, AttendDone done);
+
+  // Many sequences on one call. `done` is called once for each request that is answered or refused,
+  // in whatever order the answers come, with its index in `requests`; on the calling thread.
+  // Returns when all are. A stream that breaks (UNAVAILABLE) is opened again for those not yet
+  // answered, as often as RetryOptions allow without an answer between; any other end of the call
+  // is returned, and `done` was then not called for what is left. INVALID_ARGUMENT for a request_id
+  // that occurs twice; empty ones are numbered.
+  using StreamDone = std::function<void(size_t index, absl::StatusOr<v1::AttendResponse>)>;
+  absl::Status AttendMany(std::span<const v1::AttendRequest> requests, const CallOptions& options,
+                          const StreamDone& done);
 
   // Sorted by name, then version.
   absl::StatusOr<std::vector<v1::ModelInfo>> ListModels(const CallOptions& options = {});

@@ -34,8 +34,8 @@ struct ChannelOptions {
   std::vector<std::string> targets = {"localhost:8001"};
   int64_t max_message_bytes = int64_t{256} << 20;  // of a request and of an answer
   RetryOptions retry = {};
-  // Where there are several servers (several targets, or "dns:///NAME:PORT"), send no call to one that
-  // is connected but says that it does not serve (yet, or any more).
+  // Where there are several servers (several targets, or "dns:///NAME:PORT"), send no call to one
+  // that is connected but says that it does not serve (yet, or any more).
   bool leave_out_unhealthy = true;
   std::optional<TlsOptions> tls = {};  // absent: plain text
   // Channels with equal options share connections, except where this differs.

@@ -3,7 +3,6 @@
 #include <absl/strings/cord.h>
 
 #include "google/rpc/error_details.pb.h"
-#include "google/rpc/status.pb.h"
 
 namespace attend::client {
 namespace {
@@ -31,6 +30,11 @@ absl::Status FromGrpc(const grpc::Status& status) {
     result.SetPayload(kDetailsUrl, absl::Cord(status.error_details()));
   }
   return result;
+}
+
+absl::Status FromStream(const google::rpc::Status& error) {
+  return FromGrpc(
+      {static_cast<grpc::StatusCode>(error.code()), error.message(), error.SerializeAsString()});
 }
 
 std::optional<std::chrono::milliseconds> RetryAfter(const absl::Status& status) {

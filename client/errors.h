@@ -8,10 +8,15 @@
 #include <optional>
 #include <string>
 
+#include "google/rpc/status.pb.h"
+
 namespace attend::client {
 
 // The same code and message. The server's error details, if any, are kept for the two below.
 absl::Status FromGrpc(const grpc::Status& status);
+
+// The same of a sequence's own error on a stream.
+absl::Status FromStream(const google::rpc::Status& error);
 
 // How long the server asks to wait before the call is sent again (RESOURCE_EXHAUSTED).
 std::optional<std::chrono::milliseconds> RetryAfter(const absl::Status& status);

@@ -3,6 +3,8 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server_builder.h>
 
+#include <utility>
+
 #include "client/tensors.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
@@ -87,6 +89,36 @@ grpc::Status FakeServer::Attend(grpc::ServerContext*, const v1::AttendRequest* r
       if (i > 0) weights[i * n + i - 1] = 0.75f;
     }
     SetFloats({1, n, n}, weights, response->mutable_weights());
+  }
+  return grpc::Status::OK;
+}
+
+void FakeServer::BreakNextStreamAfter(int answers) {
+  std::lock_guard lock(mutex_);
+  answers_before_break_ = answers;
+}
+
+grpc::Status FakeServer::AttendStream(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::AttendResponse, v1::AttendRequest>* stream) {
+  int answers_left;
+  {
+    std::lock_guard lock(mutex_);
+    answers_left = std::exchange(answers_before_break_, -1);
+  }
+  v1::AttendRequest request;
+  while (stream->Read(&request)) {
+    if (answers_left-- == 0) return {grpc::StatusCode::UNAVAILABLE, "broken"};
+    v1::AttendResponse response;
+    const grpc::Status status = Attend(context, &request, &response);
+    if (!status.ok()) {
+      response.Clear();
+      response.set_request_id(request.request_id());
+      response.mutable_error()->ParseFromString(status.error_details());
+      response.mutable_error()->set_code(status.error_code());
+      response.mutable_error()->set_message(status.error_message());
+    }
+    stream->Write(response);
   }
   return grpc::Status::OK;
 }

@@ -27,10 +27,16 @@ class FakeServer : public v1::Attention::Service {
   void SetServing(bool serving);
   // Attend fails with this status for the next `times` calls.
   void FailNext(const grpc::Status& status, int times);
+  // The next stream breaks with UNAVAILABLE after so many answers.
+  void BreakNextStreamAfter(int answers);
   std::vector<v1::AttendRequest> requests() const;
 
   grpc::Status Attend(grpc::ServerContext* context, const v1::AttendRequest* request,
                       v1::AttendResponse* response) override;
+  // Answers the requests in turn by Attend.
+  grpc::Status AttendStream(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<v1::AttendResponse, v1::AttendRequest>* stream) override;
   grpc::Status ListModels(grpc::ServerContext* context, const v1::ListModelsRequest* request,
                           v1::ListModelsResponse* response) override;
   grpc::Status GetModel(grpc::ServerContext* context, const v1::GetModelRequest* request,
@@ -43,6 +49,7 @@ class FakeServer : public v1::Attention::Service {
   std::vector<v1::AttendRequest> requests_;
   grpc::Status failure_;
   int failures_left_ = 0;
+  int answers_before_break_ = -1;
 };
 
 // RESOURCE_EXHAUSTED "queue full" with RetryInfo of 1.5 s and ErrorInfo "queue_full".
