@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <vector>
 
 namespace attend {
@@ -11,10 +13,11 @@ namespace attend {
 inline std::vector<double> LogBuckets(double first, double last, int per_decade) {
   std::vector<double> bounds;
   for (int i = 0; bounds.empty() || bounds.back() < last * 0.999; ++i) {
-    // Three digits: the bounds are label values that people read.
-    const double exact = first * std::pow(10.0, static_cast<double>(i) / per_decade);
-    const double digit = std::pow(10.0, std::floor(std::log10(exact)) - 2);
-    bounds.push_back(std::round(exact / digit) * digit);
+    // Three digits, as they are written: the bounds are label values that people read.
+    char digits[32];
+    std::snprintf(digits, sizeof(digits), "%.3g",
+                  first * std::pow(10.0, static_cast<double>(i) / per_decade));
+    bounds.push_back(std::strtod(digits, nullptr));
   }
   return bounds;
 }
