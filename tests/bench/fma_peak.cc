@@ -15,8 +15,11 @@ namespace hn = hwy::HWY_NAMESPACE;
 // Ten chains hide the latency of an FMA on every core that has two units for them.
 double Peak() {
   constexpr hn::CappedTag<float, 16> d;
-  constexpr int kRounds = 150000, kChains = 10;
-  auto a = hn::Zero(d), b = a, c = a, e = a, f = a, g = a, h = a, i = a, j = a, k = a;
+  constexpr int kRounds = 300000, kChains = 10;
+  // All different, or the compiler makes one chain of ten.
+  auto a = hn::Set(d, 1.0f), b = hn::Set(d, 2.0f), c = hn::Set(d, 3.0f), e = hn::Set(d, 4.0f),
+       f = hn::Set(d, 5.0f), g = hn::Set(d, 6.0f), h = hn::Set(d, 7.0f), i = hn::Set(d, 8.0f),
+       j = hn::Set(d, 9.0f), k = hn::Set(d, 10.0f);
   const auto x = hn::Set(d, 0.999f), y = hn::Set(d, 1e-3f);
   const double start = ThreadNow();
   for (int round = 0; round < kRounds; ++round) {
