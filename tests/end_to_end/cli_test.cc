@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "client/attend_client.h"
 #include "client/npy.h"
 #include "tests/end_to_end/process.h"
 
@@ -161,6 +162,31 @@ TEST_F(Cli, LoadReportsWhatItOffered) {
   }
   std::ifstream log(Path("load.hlog"));
   EXPECT_THAT(std::string(std::istreambuf_iterator<char>(log), {}), HasSubstr("HISTFAAA"));
+}
+
+TEST_F(Cli, TheLibraryStreamsManySequences) {
+  ServerProcess server;
+  const auto client = client::AttendClient::Create({.targets = {server.grpc_address}});
+  ASSERT_TRUE(client.ok()) << client.status();
+  std::vector<v1::AttendRequest> requests(40);
+  for (size_t i = 0; i < requests.size(); ++i) {
+    requests[i].set_model(i == 7 ? "other" : "demo");
+    const int64_t n = static_cast<int64_t>(i) + 1;
+    client::SetFloats({n, 13}, std::vector<float>(n * 13, 0.5f), requests[i].mutable_items());
+  }
+  std::vector<int> answers(requests.size(), 0);
+  const absl::Status status = (*client)->AttendMany(
+      requests, {}, [&](size_t index, absl::StatusOr<v1::AttendResponse> answer) {
+        ++answers[index];
+        if (index == 7) {
+          EXPECT_TRUE(absl::IsNotFound(answer.status())) << answer.status();
+        } else {
+          ASSERT_TRUE(answer.ok()) << answer.status();
+          EXPECT_EQ(answer->values().shape(0), static_cast<int64_t>(index) + 1);
+        }
+      });
+  EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(answers, std::vector<int>(requests.size(), 1));
 }
 
 // A stall of two seconds can't hide: every call meant to be sent in it waits for its end.
