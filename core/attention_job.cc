@@ -20,8 +20,10 @@ void AttentionJob::Plan() {
   panels_.resize(batch_.num_panels());
   progress_.resize(packed.num_sequences());
   ready_.reserve(packed.num_sequences());
+  int64_t units = 0;
   for (int64_t b = 0; b < packed.num_sequences(); ++b) {
     AttentionSequence& s = batch_.sequence(b);
+    units += s.units.count();
     const int64_t first = packed.offsets()[b] / kPanelRows;
     const int64_t last = (packed.offsets()[b + 1] - 1) / kPanelRows;
     progress_[b] = {(last - first + 1) * blocks, s.units.count()};
@@ -38,6 +40,7 @@ void AttentionJob::Plan() {
     panels_[p].last_sequence = packed.sequence_of_row(p * kPanelRows + batch_.panel_rows(p) - 1);
     if (panels_[p].sequences_left > 0) unfinished_ += out_blocks;
   }
+  walks_.resize(units);
   out_ready_.reserve(panels_.size() * out_blocks);
   runnable_ = batch_.num_panels() * blocks;
   unfinished_ += runnable_;
@@ -80,8 +83,8 @@ void AttentionJob::ClaimUnits(Tile* tile) {
 
 int32_t AttentionJob::OpenNextUnit() {
   if (free_.empty()) {
-    free_.push_back(static_cast<int32_t>(walks_.size()));
-    walks_.push_back(std::make_unique<OpenWalk>());
+    walks_[num_walks_] = std::make_unique<OpenWalk>();
+    free_.push_back(num_walks_++);
   }
   const int32_t index = free_.back();
   free_.pop_back();

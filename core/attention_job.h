@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "core/attention_attend.h"
@@ -67,7 +68,9 @@ class AttentionJob : public Job {
   size_t first_ready_ = 0;          // first_ready_ are begun wholly
   std::vector<int64_t> out_ready_;  // tiles of output panels, panel by panel
   size_t first_out_ = 0;
+  // As long from the start as it can ever be: Run reads its own entry while Claim makes another.
   std::vector<std::unique_ptr<OpenWalk>> walks_;
+  int32_t num_walks_ = 0;
   std::vector<int32_t> suspended_, free_;  // of walks_
   int64_t runnable_ = 0;
   int64_t unfinished_ = 0;  // tiles
