@@ -82,14 +82,20 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->check(count);
   AddFlag(app, "--max-batch-requests", flags.max_batch_requests, "sequences of a batch")
       ->check(count);
+  AddDuration(app, "--max-batch-cost", flags.max_batch_cost,
+              "one worker's time for a batch, as the cost model says");
   AddDuration(app, "--max-queue-delay", flags.max_queue_delay,
               "how long a request may wait for company");
   AddFlag(app, "--max-queued-requests", flags.max_queued_requests,
           "requests that may wait; more are refused")
       ->check(count);
+  AddDuration(app, "--max-queued-cost", flags.max_queued_cost,
+              "how long an accepted request waits at most, in workers' time; 0s: 1s of all workers");
   AddSize(app, "--max-queued-bytes", flags.max_queued_bytes,
           "bytes of requests and answers held; more are refused; 0: a quarter of the memory");
   AddSize(app, "--max-message-bytes", flags.max_message_bytes, "bytes of a request, of an answer");
+  AddDuration(app, "--ageing", flags.ageing,
+              "how long a priority may be kept waiting by the one above it");
   AddDuration(app, "--drain-delay", flags.drain_delay,
               "after SIGTERM, how long requests are still accepted");
   AddDuration(app, "--grace-period", flags.grace_period,

@@ -18,10 +18,13 @@ struct Flags {
   int threads = 0;
   int64_t max_batch_items = 8192;
   int64_t max_batch_requests = 256;
+  std::chrono::microseconds max_batch_cost{20000};
   std::chrono::microseconds max_queue_delay{0};
   int64_t max_queued_requests = 4096;
+  std::chrono::microseconds max_queued_cost{0};
   int64_t max_queued_bytes = 0;
   int64_t max_message_bytes = int64_t{256} << 20;
+  std::chrono::milliseconds ageing{1000};
   std::chrono::milliseconds drain_delay{5000};
   std::chrono::milliseconds grace_period{30000};
   std::chrono::milliseconds stall_timeout{10000};

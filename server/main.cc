@@ -31,8 +31,11 @@ BatcherOptions BatcherOptionsOf(const Flags& flags) {
   options.threads = flags.threads;
   options.max_batch_items = flags.max_batch_items;
   options.max_batch_requests = flags.max_batch_requests;
+  options.max_batch_cost = flags.max_batch_cost;
   options.max_queue_delay = flags.max_queue_delay;
   options.max_queued_requests = flags.max_queued_requests;
+  options.max_queued_cost = flags.max_queued_cost;
+  options.ageing = flags.ageing;
   options.max_queued_bytes = flags.max_queued_bytes;
   options.stall_timeout = flags.stall_timeout;
   return options;
@@ -89,6 +92,18 @@ int CheckModel(const Flags& flags) {
   return absl::IsInvalidArgument(report.status()) || absl::IsNotFound(report.status()) ? 2 : 4;
 }
 
+// What a sequence of N items is expected to take one worker: c + a*N + b*N^2.
+void LogCosts(const ModelRegistry& registry) {
+  for (const auto& model : registry.List()) {
+    const CostCurve curve = model->cost->curve(*model->model);
+    Log(LogLevel::kInfo, "calibrated",
+        {{"model", absl::StrCat(model->name, "@", model->version)},
+         {"c_us", curve.c * 1e6},
+         {"a_us", curve.a * 1e6},
+         {"b_us", curve.b * 1e6}});
+  }
+}
+
 int Serve(const Flags& flags) {
   if (auto status = ConfigureLog({flags.log_level, flags.log_format}); !status.ok()) {
     return Fail(status);
@@ -118,6 +133,7 @@ int Serve(const Flags& flags) {
   if (!server.ok()) return Fail(server.status());
   reports.OnStallDo([&](bool stalled) { (*server)->SetStalled(stalled); });
   (*server)->SetServing(true);
+  LogCosts(registry);
   LogStart((*server)->address(), (*metrics_server)->address(), registry, batcher.threads());
   const bool clean = drain.Run({flags.drain_delay, flags.grace_period}, batcher, **server);
   metrics.SampleWith(nullptr);
