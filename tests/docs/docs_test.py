@@ -17,6 +17,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 # Blocks that can't run inside the test that they start, and who runs them instead.
 RUN_ELSEWHERE = {
@@ -85,6 +86,20 @@ def matches(expected, actual):
     return None
 
 
+def stop_group(shell):
+    """Stops what the page started, and waits until its ports are free again."""
+    give_up = time.monotonic() + 60
+    try:
+        os.killpg(shell.pid, signal.SIGTERM)
+        while time.monotonic() < give_up:
+            shell.poll()
+            os.killpg(shell.pid, 0)
+            time.sleep(0.02)
+    except ProcessLookupError:
+        return
+    sys.exit("what the page started does not stop")
+
+
 def main():
     source, binaries, page = (pathlib.Path(a).resolve() for a in sys.argv[1:4])
     check_cpp(source, page)
@@ -94,7 +109,7 @@ def main():
     for body, _ in todo:
         script += body.replace("build/bin", str(binaries)) + f"\necho '{marker}'\n"
     with tempfile.TemporaryDirectory() as scratch:
-        env = dict(os.environ, TMPDIR=scratch, OUT=scratch, NO_COLOR="1",
+        env = dict(os.environ, TMPDIR=scratch, OUT=scratch, NO_COLOR="1", ATTEND_DRAIN_DELAY="0s",
                    PATH="/usr/bin:" + os.environ["PATH"])  # the distribution's Python has NumPy
         shell = subprocess.Popen(["bash", "-c", script], cwd=source, env=env, text=True,
                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -110,11 +125,7 @@ def main():
         code = shell.poll() if shell.poll() is not None else None
         if sum(p.strip() == marker for p in printed) == len(todo):
             code = 0
-        try:
-            os.killpg(shell.pid, signal.SIGTERM)
-        except ProcessLookupError:
-            pass
-        shell.wait(timeout=60)
+        stop_group(shell)
     output = "".join(printed)
     print(output)
     if code != 0:
