@@ -45,7 +45,7 @@ bench-peers: bench  ## install ONNX Runtime, OpenVINO and PyTorch in a virtual e
 	@tests/bench/peers/run.sh $(BUILD)
 
 image:  ## build the container image `attend` (needs a running Docker engine)
-	@docker build -f deploy/Dockerfile -t attend .
+	@docker build -f deploy/Dockerfile --build-arg COMMIT=$$(git rev-parse --short HEAD) -t attend .
 
 test-containers:  ## build and run the image for real, on a Docker engine of the test's own (root)
 	@deploy/setup.sh test containers
