@@ -42,5 +42,8 @@ struct ModelVersion {
 // with '.' or '_' are passed over; a VERSION that is no positive integer, a NAME without versions
 // and a path that leaves the repository (links, "..") are INVALID_ARGUMENT.
 absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& repository);
+// The same, but what is wrong with one entry goes to `broken` and the others are listed all the same.
+absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& repository,
+                                                            std::vector<absl::Status>* broken);
 
 }  // namespace attend

@@ -38,61 +38,72 @@ int64_t ParseVersion(const std::string& name) {
   return is_number ? std::max<int64_t>(version, 0) : 0;
 }
 
-// The folders in `directory`, sorted; links are followed, but must stay inside `root`.
-absl::StatusOr<std::vector<fs::path>> Subdirectories(const fs::path& directory,
-                                                     const fs::path& root) {
+// The folders in `directory`, sorted; links are followed, but one that does not stay inside `root`
+// goes to `broken`.
+std::vector<fs::path> Subdirectories(const fs::path& directory, const fs::path& root,
+                                     std::vector<absl::Status>* broken) {
   std::vector<fs::path> found;
   std::error_code error;
   fs::directory_iterator it(directory, error);
   for (const fs::directory_iterator end; !error && it != end; it.increment(error)) {
     const fs::path path = it->path();
     if (IsPassedOver(path.filename().string())) continue;
-    std::error_code broken;
-    const fs::path target = fs::canonical(path, broken);
-    if (broken) return PathError(path, absl::StrCat("can't be followed: ", broken.message()));
+    std::error_code unreadable;
+    const fs::path target = fs::canonical(path, unreadable);
+    if (unreadable) {
+      broken->push_back(
+          PathError(path, absl::StrCat("can't be followed: ", unreadable.message())));
+      continue;
+    }
     const auto [at_root, at_target] =
         std::mismatch(root.begin(), root.end(), target.begin(), target.end());
     if (at_root != root.end()) {
-      return PathError(path, absl::StrCat("leads out of the repository, to ", target.string()));
+      broken->push_back(
+          PathError(path, absl::StrCat("leads out of the repository, to ", target.string())));
+    } else if (fs::is_directory(target, unreadable)) {
+      found.push_back(path);
     }
-    if (fs::is_directory(target, broken)) found.push_back(path);
   }
-  if (error) return PathError(directory, absl::StrCat("can't be listed: ", error.message()));
+  if (error) {
+    broken->push_back(PathError(directory, absl::StrCat("can't be listed: ", error.message())));
+  }
   std::sort(found.begin(), found.end());
   return found;
 }
 
-absl::StatusOr<std::vector<ModelVersion>> VersionsOf(const fs::path& model, const fs::path& root) {
+void AppendVersions(const fs::path& model, const fs::path& root, std::vector<ModelVersion>* all,
+                    std::vector<absl::Status>* broken) {
   const std::string name = model.filename().string();
   if (!IsModelName(name)) {
-    return PathError(model.parent_path(),
-                     absl::StrCat("the model name ", Quoted(name),
-                                  " holds a space, '@' or something not printable"));
+    broken->push_back(PathError(model.parent_path(),
+                                absl::StrCat("the model name ", Quoted(name),
+                                             " holds a space, '@' or something not printable")));
+    return;
   }
-  const absl::StatusOr<std::vector<fs::path>> directories = Subdirectories(model, root);
-  if (!directories.ok()) return directories.status();
-  std::vector<ModelVersion> versions;
-  for (const fs::path& directory : *directories) {
+  const size_t broken_before = broken->size();
+  const size_t versions_before = all->size();
+  for (const fs::path& directory : Subdirectories(model, root, broken)) {
     const int64_t version = ParseVersion(directory.filename().string());
-    if (version == 0) {
-      return PathError(directory,
-                       absl::StrCat("the version ", Quoted(directory.filename().string()),
-                                    " is no positive integer without leading zeros"));
+    if (version != 0) {
+      all->push_back({name, version, directory.string()});
+      continue;
     }
-    versions.push_back({name, version, directory.string()});
+    broken->push_back(
+        PathError(directory, absl::StrCat("the version ", Quoted(directory.filename().string()),
+                                          " is no positive integer without leading zeros")));
   }
-  if (versions.empty()) {
-    std::error_code ignored;
-    const bool flat = fs::exists(model / "attend.json", ignored);
-    return PathError(model, absl::StrCat("holds no version",
-                                         flat ? ": move its files into the folder 1" : " folder"));
-  }
-  return versions;
+  if (all->size() > versions_before || broken->size() > broken_before) return;
+  std::error_code ignored;
+  const bool flat = fs::exists(model / "attend.json", ignored);
+  broken->push_back(PathError(
+      model,
+      absl::StrCat("holds no version", flat ? ": move its files into the folder 1" : " folder")));
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& repository) {
+absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& repository,
+                                                            std::vector<absl::Status>* broken) {
   std::error_code error;
   const fs::path root = fs::canonical(repository, error);
   if (error || !fs::is_directory(root, error)) {
@@ -100,18 +111,21 @@ absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& r
                                             error ? error.message() : "is no folder",
                                             "; expected NAME/VERSION/ in it"));
   }
-  const absl::StatusOr<std::vector<fs::path>> models = Subdirectories(repository, root);
-  if (!models.ok()) return models.status();
   std::vector<ModelVersion> all;
-  for (const fs::path& model : *models) {
-    const absl::StatusOr<std::vector<ModelVersion>> versions = VersionsOf(model, root);
-    if (!versions.ok()) return versions.status();
-    all.insert(all.end(), versions->begin(), versions->end());
+  for (const fs::path& model : Subdirectories(repository, root, broken)) {
+    AppendVersions(model, root, &all, broken);
   }
   std::sort(all.begin(), all.end(), [](const ModelVersion& a, const ModelVersion& b) {
     return std::tie(a.name, a.version) < std::tie(b.name, b.version);
   });
   return all;
+}
+
+absl::StatusOr<std::vector<ModelVersion>> ListModelVersions(const std::string& repository) {
+  std::vector<absl::Status> broken;
+  auto versions = ListModelVersions(repository, &broken);
+  if (versions.ok() && !broken.empty()) return broken.front();
+  return versions;
 }
 
 }  // namespace attend

@@ -51,8 +51,8 @@ void AddDuration(CLI::App& app, const std::string& name, Duration& value, const 
       ->envname(VariableOf(name));
 }
 
-void AddSize(CLI::App& app, const std::string& name, int64_t& value, const std::string& help) {
-  AddFlag(app, name, value, help)
+CLI::Option* AddSize(CLI::App& app, const std::string& name, int64_t& value, const std::string& help) {
+  return AddFlag(app, name, value, help)
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
       ->default_str(value == 0 ? "0" : absl::StrCat(value >> 20, "MiB"))
@@ -93,7 +93,8 @@ void AddFlags(CLI::App& app, Flags& flags) {
               "how long an accepted request waits at most, in workers' time; 0s: 1s of all workers");
   AddSize(app, "--max-queued-bytes", flags.max_queued_bytes,
           "bytes of requests and answers held; more are refused; 0: a quarter of the memory");
-  AddSize(app, "--max-message-bytes", flags.max_message_bytes, "bytes of a request, of an answer");
+  AddSize(app, "--max-message-bytes", flags.max_message_bytes, "bytes of a request, of an answer")
+      ->check(CLI::Range(int64_t{1} << 10, int64_t{1} << 50));
   AddDuration(app, "--ageing", flags.ageing,
               "how long a priority may be kept waiting by the one above it");
   AddDuration(app, "--drain-delay", flags.drain_delay,

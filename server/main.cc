@@ -128,7 +128,7 @@ int Serve(const Flags& flags) {
   auto server = GrpcServer::Start(
       {flags.grpc_address, {flags.tls_certificate, flags.tls_key, flags.tls_client_ca}},
       {&registry, &batcher, flags.max_message_bytes, &statistics, control ? &*repository : nullptr,
-       VersionNumber()},
+       VersionNumber(), flags.max_queued_requests},
       &reports);
   if (!server.ok()) return Fail(server.status());
   reports.OnStallDo([&](bool stalled) { (*server)->SetStalled(stalled); });

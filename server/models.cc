@@ -50,7 +50,7 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServedModel(const ModelVe
 absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry,
                         std::vector<absl::Status>* broken) {
   if (source.repository.empty()) return LoadDemo(registry);
-  auto versions = ListModelVersions(source.repository);
+  auto versions = ListModelVersions(source.repository, broken);
   if (!versions.ok()) return versions.status();
   for (const ModelVersion& version : *versions) {
     auto served = LoadServedModel(version);
@@ -58,7 +58,7 @@ absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry,
   }
   if (!broken->empty() && !source.allow_partial) {
     return absl::InvalidArgumentError(
-        absl::StrCat(broken->size(), " of ", versions->size(), " models in ", source.repository,
+        absl::StrCat(broken->size(), " entries of ", source.repository,
                      " are broken; mend or remove them, or serve the rest by --allow-partial"));
   }
   if (registry->List().empty()) {

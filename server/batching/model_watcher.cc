@@ -24,7 +24,8 @@ ModelWatcher::ModelWatcher(WatcherOptions options, ModelRegistry* registry)
     : options_(std::move(options)), registry_(registry) {
   {
     MutexLock lock(&mutex_);
-    const auto versions = ListModelVersions(options_.repository);
+    std::vector<absl::Status> broken;
+    const auto versions = ListModelVersions(options_.repository, &broken);
     for (const ModelVersion& version : versions.ok() ? *versions : std::vector<ModelVersion>()) {
       if (!registry_->Find(version.name, absl::StrCat(version.version)).ok()) continue;
       records_[{version.name, version.version}].settled = FingerprintOf(version.directory);
@@ -52,9 +53,12 @@ ModelWatcher::~ModelWatcher() {
 
 void ModelWatcher::Poll() {
   MutexLock lock(&mutex_);
-  const auto versions = ListModelVersions(options_.repository);
-  if (versions.status() != listing_) {
-    listing_ = versions.status();
+  std::vector<absl::Status> broken;
+  const auto versions = ListModelVersions(options_.repository, &broken);
+  const absl::Status listing =
+      versions.ok() && !broken.empty() ? broken.front() : versions.status();
+  if (listing != listing_) {
+    listing_ = listing;
     if (!listing_.ok()) Report(ModelEvent::Kind::kFailed, {"", 0}, listing_);
   }
   if (!versions.ok()) return;
@@ -108,7 +112,8 @@ absl::Status ModelWatcher::Load(absl::string_view name, absl::string_view versio
   const auto number = ParseVersion(version);
   if (!number.ok()) return number.status();
   MutexLock lock(&mutex_);
-  const auto versions = ListModelVersions(options_.repository);
+  std::vector<absl::Status> broken;
+  const auto versions = ListModelVersions(options_.repository, &broken);
   if (!versions.ok()) return versions.status();
   // Sorted: the last that fits is the highest.
   const ModelVersion* found = nullptr;
@@ -127,7 +132,8 @@ absl::Status ModelWatcher::Unload(absl::string_view name, absl::string_view vers
   const auto number = ParseVersion(version);
   if (!number.ok()) return number.status();
   MutexLock lock(&mutex_);
-  const auto versions = ListModelVersions(options_.repository);
+  std::vector<absl::Status> broken;
+  const auto versions = ListModelVersions(options_.repository, &broken);
   int removed = 0;
   for (const auto& model : registry_->List()) {
     if (model->name != name || (*number != 0 && model->version != *number)) continue;

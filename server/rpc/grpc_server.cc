@@ -7,6 +7,8 @@
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "core/mutex.h"
@@ -66,8 +68,11 @@ bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
   grpc::ServerBuilder builder;
   // Without this a second server would take the same port and half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // A message above the limit is refused by the handlers, which can say why.
-  builder.SetMaxReceiveMessageSize(-1);
+  // A message above the limit is refused by the handlers, which can say why; one far above it is
+  // not even received.
+  constexpr int64_t kRoomToSayWhy = int64_t{64} << 20;
+  builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<int64_t>(
+      serving.max_message_bytes + kRoomToSayWhy, std::numeric_limits<int>::max())));
   builder.SetMaxSendMessageSize(-1);
   LimitConnections(&builder);
   builder.AddListeningPort(options.address, std::move(credentials), &port);

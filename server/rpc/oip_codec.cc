@@ -182,7 +182,11 @@ absl::Status TakeApart(const Inputs& inputs, InferQuestion* question) {
     return absl::OkStatus();
   }
   const int64_t b = shape[0], n = shape[1];
-  if (b < 1) return InvalidField("items", "B = 0; a batch has one sequence at least");
+  // Without a zero the shape can't promise more than the bytes that came.
+  if (b < 1 || n < 1 || shape[2] < 1) {
+    return InvalidField("items", "shape ", ShapeText(shape),
+                        "; a batch [B, N, d_f] has one sequence, one item and one feature at least");
+  }
   absl::Status status = CheckPadded(inputs.key_mask, "key_mask", {b, n});
   status.Update(CheckPadded(inputs.attention_mask, "attention_mask", {b, n, n}));
   status.Update(CheckPadded(inputs.attention_bias, "attention_bias", {b, n, n}));

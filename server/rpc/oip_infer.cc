@@ -6,6 +6,7 @@
 
 #include "kserve/grpc_service.pb.h"
 #include "server/rpc/body.h"
+#include "server/rpc/invalid_field.h"
 #include "server/rpc/oip_codec.h"
 #include "server/rpc/oip_handler.h"
 
@@ -107,6 +108,11 @@ absl::StatusOr<PreparedInfer> PrepareInfer(const Serving& serving,
   ByteArena arena;
   auto question = ReadQuestion(request, &arena);
   if (!question.ok()) return question.status();
+  if (static_cast<int64_t>(question->sequences.size()) > serving.max_call_sequences) {
+    return InvalidField("items", "B = ", question->sequences.size(),
+                        ", this server queues at most ", serving.max_call_sequences,
+                        " requests (--max-queued-requests); send several calls");
+  }
   if (question->timeout.count() > 0) {
     exchange->deadline =
         std::min<Clock::time_point>(exchange->deadline, exchange->arrival + question->timeout);
@@ -129,7 +135,7 @@ absl::StatusOr<PreparedInfer> PrepareInfer(const Serving& serving,
 }  // namespace
 
 void HandleInfer(const Serving& serving, std::shared_ptr<Exchange> exchange) {
-  auto prepared = PrepareInfer(serving, exchange);
+  auto prepared = WithinMemory([&] { return PrepareInfer(serving, exchange); });
   exchange->body.Clear();
   if (!prepared.ok()) return exchange->Finish(prepared.status());
   Batcher* const batcher = serving.batcher;

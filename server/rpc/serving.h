@@ -35,6 +35,7 @@ struct Serving {
   const ModelStatistics* statistics = nullptr;
   RepositoryControl* repository = nullptr;  // null: load and unload are refused
   std::string version = {};                 // of the server, as it is told
+  int64_t max_call_sequences = 4096;        // of one padded batch: more could never be queued
 };
 
 // INVALID_ARGUMENT when a message of `bytes` is above the limit.

@@ -84,6 +84,21 @@ TEST(ModelRepository, NamesThatCouldNotBeAskedForAreRefused) {
   }
 }
 
+TEST(ModelRepository, WhatIsWrongWithOneEntryLeavesTheOthersListed) {
+  TempDirectory repository;
+  for (const char* name : {"a/1", "a b/1", "c/01", "d/2"}) {
+    repository.Write(std::string(name) + "/attend.json", "{}");
+  }
+  fs::create_directory(repository.path() + "/empty");
+  std::vector<absl::Status> broken;
+  const auto versions = ListModelVersions(repository.path(), &broken);
+  ASSERT_TRUE(versions.ok()) << versions.status();
+  ASSERT_EQ(versions->size(), 2u);
+  EXPECT_EQ((*versions)[0].name, "a");
+  EXPECT_EQ((*versions)[1].name, "d");
+  EXPECT_EQ(broken.size(), 3u);
+}
+
 TEST(ModelRepository, LinksThatStayInsideAreFollowed) {
   TempDirectory repository;
   repository.Write("..data/a/1/attend.json", "{}");

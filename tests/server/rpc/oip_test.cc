@@ -189,6 +189,24 @@ TEST_F(OipTest, EveryRuleOfTheProtocolHasItsError) {
   EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(OipTest, AShapeThatPromisesMoreThanItsBytesIsRefused) {
+  constexpr int64_t kMany = 1'000'000'000'000;
+  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
+           {kMany, 0, 4}, {kMany, 5, 0}, {kMany, 0, 0}, {0, 5, 4}}) {
+    ModelInferRequest request;
+    request.set_model_name("small");
+    AddInput("items", "FP32", shape, "", &request);
+    ExpectInvalid(request, "one sequence, one item and one feature at least");
+  }
+}
+
+TEST_F(OipTest, ABatchThatCouldNeverBeQueuedIsRefusedWhole) {
+  ModelInferRequest request;
+  request.set_model_name("small");
+  AddInput("items", "FP32", {5000, 1, 4}, BytesOf(std::vector<float>(5000 * 4)), &request);
+  ExpectInvalid(request, "B = 5000, this server queues at most 4096");
+}
+
 TEST_F(OipTest, TheTimeoutParameterIsADeadline) {
   server_.model().gate.Close();
   PendingCall held(server_, MakeQuestion(1));
