@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
   -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
-.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster test-minilm install clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster test-clients test-minilm install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -62,6 +62,11 @@ test-cluster: setup  ## three replicas under load, killed and rolled; balanced b
 	@cmake --build $(BUILD) -j $(JOBS) --target attend-server attend
 	@tests/cluster/cluster_test.py . $(BUILD)/bin --seconds 30 --rate 200
 	@tests/cluster/cluster_test.py . $(BUILD)/bin --seconds 30 --rate 200 --haproxy /usr/sbin/haproxy
+
+test-clients: build  ## Triton's stock client, unchanged, against the server (downloads it into build/clients)
+	@[ -x $(BUILD)/clients/bin/python ] || python3 -m venv $(BUILD)/clients
+	@$(BUILD)/clients/bin/pip install --quiet --disable-pip-version-check numpy 'tritonclient[grpc]'
+	@$(BUILD)/clients/bin/python tests/end_to_end/stock_clients_test.py $(BUILD)/bin
 
 install: build  ## install the programs and the client library under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
