@@ -30,7 +30,10 @@ def fetch_prometheus():
     """TOOLS_DIR/usr/bin/{prometheus,promtool} out of the distribution's package."""
     if not (tools / "usr/bin/promtool").exists():
         tools.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["apt-get", "download", "-qq", "prometheus"], cwd=tools, check=True)
+        download = ["apt-get", "download", "-qq", "prometheus"]
+        if subprocess.run(download, cwd=tools).returncode != 0:
+            subprocess.run(["apt-get", "update", "-qq"], check=True)  # the package lists were old
+            subprocess.run(download, cwd=tools, check=True)
         package = next(tools.glob("prometheus_*.deb"))
         subprocess.run(["dpkg", "-x", package, tools], check=True)
     return tools / "usr/bin/prometheus", tools / "usr/bin/promtool"
