@@ -98,6 +98,10 @@ def main(scratch):
     for target in targets:
         command += ["--target", target]
     load = start(command, open(scratch / "load.log", "w"))
+    while "open loop" not in (scratch / "load.log").read_text():
+        if load.poll() is not None:
+            sys.exit("the load did not start")
+        time.sleep(0.02)
 
     # What happens meanwhile takes as long as it takes; the load must outlast it.
     replicas[0].kill()
