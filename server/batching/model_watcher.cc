@@ -18,14 +18,19 @@ absl::StatusOr<int64_t> ParseVersion(absl::string_view version) {
       "version: \"", version, "\" is no positive integer; leave it empty for the highest"));
 }
 
+// The versions that can be listed; what is wrong with other entries is Poll's to report.
+absl::StatusOr<std::vector<ModelVersion>> Listable(const std::string& repository) {
+  std::vector<absl::Status> ignored;
+  return ListModelVersions(repository, &ignored);
+}
+
 }  // namespace
 
 ModelWatcher::ModelWatcher(WatcherOptions options, ModelRegistry* registry)
     : options_(std::move(options)), registry_(registry) {
   {
     MutexLock lock(&mutex_);
-    std::vector<absl::Status> broken;
-    const auto versions = ListModelVersions(options_.repository, &broken);
+    const auto versions = Listable(options_.repository);
     for (const ModelVersion& version : versions.ok() ? *versions : std::vector<ModelVersion>()) {
       if (!registry_->Find(version.name, absl::StrCat(version.version)).ok()) continue;
       records_[{version.name, version.version}].settled = FingerprintOf(version.directory);
@@ -112,8 +117,7 @@ absl::Status ModelWatcher::Load(absl::string_view name, absl::string_view versio
   const auto number = ParseVersion(version);
   if (!number.ok()) return number.status();
   MutexLock lock(&mutex_);
-  std::vector<absl::Status> broken;
-  const auto versions = ListModelVersions(options_.repository, &broken);
+  const auto versions = Listable(options_.repository);
   if (!versions.ok()) return versions.status();
   // Sorted: the last that fits is the highest.
   const ModelVersion* found = nullptr;
@@ -132,8 +136,7 @@ absl::Status ModelWatcher::Unload(absl::string_view name, absl::string_view vers
   const auto number = ParseVersion(version);
   if (!number.ok()) return number.status();
   MutexLock lock(&mutex_);
-  std::vector<absl::Status> broken;
-  const auto versions = ListModelVersions(options_.repository, &broken);
+  const auto versions = Listable(options_.repository);
   int removed = 0;
   for (const auto& model : registry_->List()) {
     if (model->name != name || (*number != 0 && model->version != *number)) continue;
