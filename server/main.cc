@@ -56,13 +56,20 @@ std::string ModelNames(const ModelRegistry& registry) {
 
 Metrics::Sampled SampleOf(const Batcher& batcher) {
   const Executor::Load load = batcher.load();
-  return {batcher.threads(), load.busy_workers, load.open_jobs, load.flop_done, batcher.queue()};
+  const PrimitiveCacheStats cache = GetPrimitiveCacheStats();
+  return {batcher.threads(),
+          load.busy_workers,
+          load.open_jobs,
+          load.flop_done,
+          batcher.queue(),
+          batcher.queue_limits(),
+          {cache.size, cache.capacity, cache.misses}};
 }
 
-absl::Status LoadAll(const Flags& flags, ModelRegistry* registry) {
+absl::Status LoadAll(const Flags& flags, ModelRegistry* registry, Metrics* metrics) {
   std::vector<absl::Status> broken;
   const absl::Status loaded =
-      LoadModels({flags.model_repository, flags.allow_partial}, registry, &broken);
+      LoadModels({flags.model_repository, flags.allow_partial}, registry, metrics, &broken);
   for (const absl::Status& status : broken) {
     Log(LogLevel::kError, "broken", {{"reason", std::string(status.message())}});
   }
@@ -70,12 +77,13 @@ absl::Status LoadAll(const Flags& flags, ModelRegistry* registry) {
 }
 
 void LogStart(const std::string& grpc_address, const std::string& metrics_address,
-              const ModelRegistry& registry, int threads) {
+              const ModelRegistry& registry, const Batcher& batcher) {
   Log(LogLevel::kInfo, "listening",
       {{"grpc", grpc_address},
        {"metrics", metrics_address},
        {"models", ModelNames(registry)},
-       {"threads", int64_t{threads}},
+       {"threads", int64_t{batcher.threads()}},
+       {"max_queued_bytes", batcher.queue_limits().bytes},
        {"isa", OneDnnIsa()},
        {"onednn", OneDnnVersion()},
        {"version", VersionNumber()}});
@@ -111,9 +119,9 @@ int Serve(const Flags& flags) {
   RouteGrpcLog();
   Drain drain;
   ModelRegistry registry;
-  if (auto status = LoadAll(flags, &registry); !status.ok()) return Fail(status);
-
   Metrics metrics({VersionNumber(), CommitId(), OneDnnIsa(), OneDnnVersion()});
+  if (auto status = LoadAll(flags, &registry, &metrics); !status.ok()) return Fail(status);
+
   ModelStatistics statistics;
   Reports reports(&metrics, &statistics);
   Batcher batcher(BatcherOptionsOf(flags), &reports);
@@ -134,7 +142,7 @@ int Serve(const Flags& flags) {
   reports.OnStallDo([&](bool stalled) { (*server)->SetStalled(stalled); });
   (*server)->SetServing(true);
   LogCosts(registry);
-  LogStart((*server)->address(), (*metrics_server)->address(), registry, batcher.threads());
+  LogStart((*server)->address(), (*metrics_server)->address(), registry, batcher);
   const bool clean = drain.Run({flags.drain_delay, flags.grace_period}, batcher, **server);
   metrics.SampleWith(nullptr);
   return clean ? EXIT_SUCCESS : EXIT_FAILURE;

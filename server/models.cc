@@ -10,8 +10,9 @@
 namespace attend {
 namespace {
 
-absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServed(const std::string& name,
-                                                              int64_t version, LoadedModel loaded) {
+using Served = absl::StatusOr<std::shared_ptr<const ServedModel>>;
+
+Served MakeServed(const std::string& name, int64_t version, LoadedModel loaded) {
   // Its forwards are also the warm-up: the first caller waits for no set-up.
   const auto curve = Calibrate(*loaded.model);
   if (!curve.ok()) return curve.status();
@@ -24,10 +25,19 @@ absl::StatusOr<std::shared_ptr<const ServedModel>> MakeServed(const std::string&
   return served;
 }
 
-absl::Status LoadDemo(ModelRegistry* registry) {
-  auto loaded = MakeDemoModel();
+// `load` gives an absl::StatusOr<LoadedModel>.
+template <typename Load>
+Served MakeReady(const std::string& name, int64_t version, Metrics* metrics, Load load) {
+  const Clock::time_point begin = Clock::now();
+  auto loaded = load();
   if (!loaded.ok()) return loaded.status();
-  auto served = MakeServed(kDemoModelName, 1, *std::move(loaded));
+  auto served = MakeServed(name, version, *std::move(loaded));
+  if (served.ok()) metrics->OnModelReady(name, Clock::now() - begin);
+  return served;
+}
+
+absl::Status LoadDemo(ModelRegistry* registry, Metrics* metrics) {
+  auto served = MakeReady(kDemoModelName, 1, metrics, MakeDemoModel);
   if (!served.ok()) return served.status();
   registry->Put(*std::move(served));
   return absl::OkStatus();
@@ -35,25 +45,22 @@ absl::Status LoadDemo(ModelRegistry* registry) {
 
 }  // namespace
 
-absl::StatusOr<std::shared_ptr<const ServedModel>> LoadServedModel(const ModelVersion& version) {
-  auto loaded = LoadModel(version.directory);
-  absl::Status status = loaded.status();
-  if (loaded.ok()) {
-    auto served = MakeServed(version.name, version.version, *std::move(loaded));
-    if (served.ok()) return served;
-    status = served.status();
-  }
-  return absl::Status(status.code(), absl::StrCat("model ", version.name, " version ",
-                                                  version.version, ": ", status.message()));
+Served LoadServedModel(const ModelVersion& version, Metrics* metrics) {
+  auto served = MakeReady(version.name, version.version, metrics,
+                          [&version] { return LoadModel(version.directory); });
+  if (served.ok()) return served;
+  return absl::Status(served.status().code(),
+                      absl::StrCat("model ", version.name, " version ", version.version, ": ",
+                                   served.status().message()));
 }
 
-absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry,
+absl::Status LoadModels(const ModelSource& source, ModelRegistry* registry, Metrics* metrics,
                         std::vector<absl::Status>* broken) {
-  if (source.repository.empty()) return LoadDemo(registry);
+  if (source.repository.empty()) return LoadDemo(registry, metrics);
   auto versions = ListModelVersions(source.repository, broken);
   if (!versions.ok()) return versions.status();
   for (const ModelVersion& version : *versions) {
-    auto served = LoadServedModel(version);
+    auto served = LoadServedModel(version, metrics);
     served.ok() ? registry->Put(*std::move(served)) : broken->push_back(served.status());
   }
   if (!broken->empty() && !source.allow_partial) {

@@ -25,7 +25,9 @@ WatcherOptions OptionsOf(const std::string& directory, std::chrono::milliseconds
   WatcherOptions options;
   options.repository = directory;
   options.poll = poll;
-  options.load = LoadServedModel;
+  options.load = [metrics](const ModelVersion& version) {
+    return LoadServedModel(version, metrics);
+  };
   options.on_event = [metrics](const ModelEvent& event) { Report(event, metrics); };
   return options;
 }

@@ -271,6 +271,10 @@ void Batcher::Abandon() {
 
 Executor::Load Batcher::load() const { return impl_->executor->load(); }
 QueueFacts Batcher::queue() const { return impl_->queue.facts(); }
+QueueFacts Batcher::queue_limits() const {
+  const QueueOptions limits = impl_->MakeQueueOptions();
+  return {limits.max_queued_requests, 0, Nanoseconds(limits.max_queued_cost), impl_->bytes.limit()};
+}
 int Batcher::threads() const { return impl_->executor->threads(); }
 void Batcher::Tick() { impl_->Tick(); }
 

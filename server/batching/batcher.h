@@ -66,6 +66,8 @@ class Batcher : public JobSource {
 
   Executor::Load load() const;
   QueueFacts queue() const;
+  // What the queue is bounded by, as resolved for this machine; items are not.
+  QueueFacts queue_limits() const;
   int threads() const;
 
   // Does what has become due by `now`: deadlines, delay bounds, the watch for stalls. A

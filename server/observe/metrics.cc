@@ -31,6 +31,9 @@ double Seconds(std::chrono::nanoseconds duration) {
 
 std::string Text(absl::string_view text) { return std::string(text); }
 
+// What a call that named no served model counts for.
+constexpr absl::string_view kUnknownModel = "unknown";
+
 // What is known of one model, looked up once by its name.
 struct OfModel {
   Counter& items;
@@ -42,7 +45,6 @@ struct OfModel {
   Histogram& batch_seconds;
   Counter& predicted_seconds;
   Counter& measured_seconds;
-  std::map<RefusalReason, Counter*> refused;
 };
 
 constexpr RefusalReason kReasons[] = {RefusalReason::kQueueFull, RefusalReason::kTooLarge,
@@ -99,12 +101,21 @@ struct Metrics::Impl : public prometheus::Collectable {
   Family<Counter>& model_changes =
       Make<Counter>(registry, "attend_model_changes_total",
                     "Models loaded, failed to load or removed, since the start");
+  Family<Gauge>& model_load_seconds =
+      Make<Gauge>(registry, "attend_model_load_seconds",
+                  "What a model's last load took: reading, checking, measuring its cost");
   Gauge& queued_requests = One("attend_queue_requests", "Requests waiting for a batch");
   Gauge& queued_items = One("attend_queue_items", "Items waiting for a batch");
   Gauge& queued_seconds =
       One("attend_queue_cost_seconds", "One worker's time for what waits, as predicted");
   Gauge& held_bytes =
       One("attend_held_bytes", "Bytes of requests that wait or are being computed, with answers");
+  Gauge& queued_requests_limit =
+      One("attend_queue_limit_requests", "Waiting requests beyond which one is refused");
+  Gauge& queued_seconds_limit =
+      One("attend_queue_limit_cost_seconds", "Waiting work beyond which a request is refused");
+  Gauge& held_bytes_limit =
+      One("attend_held_limit_bytes", "Held bytes beyond which a request is refused");
   Gauge& workers = One("attend_workers", "Threads that compute");
   Gauge& busy_workers = One("attend_workers_busy", "Threads that compute at this moment");
   Gauge& stalled =
@@ -113,13 +124,21 @@ struct Metrics::Impl : public prometheus::Collectable {
   Counter& flop = Make<Counter>(registry, "attend_flop_total",
                                 "Floating-point operations computed; its rate is FLOP/s")
                       .Add({});
+  Gauge& primitives = One("attend_primitive_cache_size", "oneDNN primitives held");
+  Gauge& primitives_capacity =
+      One("attend_primitive_cache_capacity", "oneDNN primitives that are held at most");
+  Counter& primitive_misses =
+      Make<Counter>(registry, "attend_primitive_cache_misses_total", "oneDNN primitives created")
+          .Add({});
   ProcessMetrics process{registry};
 
   Mutex mutex;
   std::map<std::string, OfModel, std::less<>> models ABSL_GUARDED_BY(mutex);
   using Outcome = std::pair<Counter*, Histogram*>;
   std::map<std::vector<std::string>, Outcome> outcomes ABSL_GUARDED_BY(mutex);
-  std::function<Sampled()> sample ABSL_GUARDED_BY(mutex);
+  // Its own, so that serving never waits for what a scrape asks.
+  Mutex sample_mutex;
+  std::function<Sampled()> sample ABSL_GUARDED_BY(sample_mutex);
 
   Gauge& One(const char* name, const char* help) {
     return Make<Gauge>(registry, name, help).Add({});
@@ -145,10 +164,10 @@ OfModel Metrics::Impl::MakeModel(const std::string& name) {
                 batch_items.Add(labels, DoublingBuckets(65536)),
                 batch_seconds.Add(labels, SecondsBuckets()),
                 predicted_seconds.Add(labels),
-                measured_seconds.Add(labels),
-                {}};
+                measured_seconds.Add(labels)};
+  // From 0 on, or a first refusal would not show as a rise.
   for (const RefusalReason reason : kReasons) {
-    model.refused[reason] = &refused.Add({{"model", name}, {"reason", Text(RefusalName(reason))}});
+    refused.Add({{"model", name}, {"reason", Text(RefusalName(reason))}});
   }
   return model;
 }
@@ -161,8 +180,8 @@ OfModel& Metrics::Impl::Of(absl::string_view model) {
 }
 
 Metrics::Impl::Outcome Metrics::Impl::OutcomeOf(const Exchange& exchange) {
-  const std::string model = exchange.model.empty() ? "unknown" : Text(exchange.model);
-  const std::vector<std::string> key = {Text(exchange.method), model, Text(exchange.code)};
+  const std::vector<std::string> key = {Text(exchange.method), Text(exchange.model),
+                                        Text(exchange.code)};
   MutexLock lock(&mutex);
   Outcome& outcome = outcomes[key];
   if (outcome.first == nullptr) {
@@ -174,8 +193,8 @@ Metrics::Impl::Outcome Metrics::Impl::OutcomeOf(const Exchange& exchange) {
 }
 
 void Metrics::Impl::Sample() {
+  MutexLock lock(&sample_mutex);
   process.Sample();
-  MutexLock lock(&mutex);
   if (!sample) return;
   const Sampled now = sample();
   workers.Set(static_cast<double>(now.workers));
@@ -186,6 +205,12 @@ void Metrics::Impl::Sample() {
   queued_items.Set(static_cast<double>(now.queue.items));
   queued_seconds.Set(Seconds(now.queue.cost));
   held_bytes.Set(static_cast<double>(now.queue.bytes));
+  queued_requests_limit.Set(static_cast<double>(now.queue_limits.requests));
+  queued_seconds_limit.Set(Seconds(now.queue_limits.cost));
+  held_bytes_limit.Set(static_cast<double>(now.queue_limits.bytes));
+  primitives.Set(static_cast<double>(now.primitives.size));
+  primitives_capacity.Set(static_cast<double>(now.primitives.capacity));
+  primitive_misses.Increment(static_cast<double>(now.primitives.misses) - primitive_misses.Value());
 }
 
 Metrics::Metrics(const BuildFacts& build) : impl_(std::make_shared<Impl>()) {
@@ -199,18 +224,26 @@ Metrics::Metrics(const BuildFacts& build) : impl_(std::make_shared<Impl>()) {
 
 Metrics::~Metrics() { SampleWith(nullptr); }
 
-void Metrics::OnExchange(const Exchange& exchange) {
+void Metrics::OnExchange(const Exchange& told) {
+  Exchange exchange = told;
+  if (exchange.model.empty()) exchange.model = kUnknownModel;
   const auto [counter, histogram] = impl_->OutcomeOf(exchange);
   counter->Increment();
   histogram->Observe(Seconds(exchange.duration));
-  if (exchange.refusal && !exchange.model.empty()) {
-    impl_->Of(exchange.model).refused.at(*exchange.refusal)->Increment();
-  }
+  if (!exchange.refusal) return;
+  impl_->refused
+      .Add({{"model", Text(exchange.model)}, {"reason", Text(RefusalName(*exchange.refusal))}})
+      .Increment();
 }
 
 void Metrics::SampleWith(std::function<Sampled()> sample) {
-  MutexLock lock(&impl_->mutex);
+  MutexLock lock(&impl_->sample_mutex);
   impl_->sample = std::move(sample);
+}
+
+void Metrics::OnModelReady(absl::string_view model, std::chrono::nanoseconds load_time) {
+  impl_->model_load_seconds.Add({{"model", Text(model)}}).Set(Seconds(load_time));
+  impl_->Of(model);
 }
 
 void Metrics::OnModelChange(const std::string& change) {

@@ -43,10 +43,15 @@ class Metrics : public BatchObserver {
   struct Sampled {
     int64_t workers = 0, busy_workers = 0, open_jobs = 0;
     double flop = 0;
-    QueueFacts queue;
+    QueueFacts queue, queue_limits;
+    struct PrimitiveCache {
+      int64_t size = 0, capacity = 0, misses = 0;
+    } primitives;
   };
   void SampleWith(std::function<Sampled()> sample);
 
+  // A model became ready to serve: read, checked, measured.
+  void OnModelReady(absl::string_view model, std::chrono::nanoseconds load_time);
   // `change` is "loaded", "failed" or "removed".
   void OnModelChange(const std::string& change);
 

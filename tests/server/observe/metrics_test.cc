@@ -36,12 +36,28 @@ TEST_F(MetricsTest, ExchangesAreCountedByMethodModelAndCode) {
 }
 
 TEST_F(MetricsTest, RefusalsAreCountedByReason) {
+  metrics_.OnModelReady("m", milliseconds(1));
   metrics_.OnExchange(
       {"Attend", "m", "RESOURCE_EXHAUSTED", RefusalReason::kQueueFull, milliseconds(0)});
   const std::string text = Text();
   EXPECT_THAT(text,
               HasSubstr("attend_requests_refused_total{model=\"m\",reason=\"queue_full\"} 1"));
   EXPECT_THAT(text, HasSubstr("attend_requests_refused_total{model=\"m\",reason=\"expired\"} 0"));
+}
+
+TEST_F(MetricsTest, ARefusalBeforeItsModelIsKnownIsCountedToo) {
+  metrics_.OnExchange(
+      {"Attend", "", "INVALID_ARGUMENT", RefusalReason::kTooLarge, milliseconds(0)});
+  EXPECT_THAT(Text(),
+              HasSubstr("attend_requests_refused_total{model=\"unknown\",reason=\"too_large\"} 1"));
+}
+
+TEST_F(MetricsTest, AModelThatIsReadyTellsWhatItsLoadTook) {
+  metrics_.OnModelReady("m", milliseconds(250));
+  const std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("attend_model_load_seconds{model=\"m\"} 0.25"));
+  EXPECT_THAT(text,
+              HasSubstr("attend_requests_refused_total{model=\"m\",reason=\"queue_full\"} 0"));
 }
 
 TEST_F(MetricsTest, BatchesAndRequestsFillTheirHistograms) {
@@ -72,6 +88,15 @@ TEST_F(MetricsTest, WhatIsSampledIsReadAtEveryScrape) {
   EXPECT_THAT(text, HasSubstr("attend_flop_total 1000"));
   now.flop = 3000;
   EXPECT_THAT(Text(), HasSubstr("attend_flop_total 3000"));
+  now.queue_limits = {4096, 0, milliseconds(2000), 1 << 20};
+  now.primitives = {12, 256, 34};
+  text = Text();
+  EXPECT_THAT(text, HasSubstr("attend_queue_limit_requests 4096"));
+  EXPECT_THAT(text, HasSubstr("attend_queue_limit_cost_seconds 2"));
+  EXPECT_THAT(text, HasSubstr("attend_held_limit_bytes 1048576"));
+  EXPECT_THAT(text, HasSubstr("attend_primitive_cache_size 12"));
+  EXPECT_THAT(text, HasSubstr("attend_primitive_cache_capacity 256"));
+  EXPECT_THAT(text, HasSubstr("attend_primitive_cache_misses_total 34"));
   metrics_.SampleWith(nullptr);
 }
 
