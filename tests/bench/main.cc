@@ -1,12 +1,16 @@
-// attend-bench: the parts of a layer by Google Benchmark, or with --goals what the core is held to.
+// attend-bench: the parts of a layer by Google Benchmark, with --goals what the core is held to,
+// with --serving what the server is.
 #include <benchmark/benchmark.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <string>
 
 #include "tests/bench/goals.h"
+#include "tests/bench/serving.h"
+#include "tests/bench/serving_echo.h"
 #include "tests/bench/workload.h"
 
 namespace attend::bench {
@@ -40,6 +44,13 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::strcmp(argv[1], "--pipe") == 0) {
     return attend::bench::AnswerLines(argc - 2, argv + 2);
+  }
+  if (argc > 1 && std::strcmp(argv[1], "--serving") == 0) {
+    return attend::bench::CheckServing({argv + 2, argv + argc}) == 0 ? 0 : 1;
+  }
+  if (argc == 4 && std::strcmp(argv[1], "--echo") == 0) {
+    return attend::bench::ServeEcho(
+        {.d_f = std::atoll(argv[2]), .refuse = std::strcmp(argv[3], "refuse") == 0});
   }
   benchmark::Initialize(&argc, argv);
   if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
