@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
   -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
-.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster test-clients test-minilm install clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster test-clients test-python test-minilm install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -67,6 +67,10 @@ test-clients: build  ## Triton's stock client, unchanged, against the server (do
 	@[ -x $(BUILD)/clients/bin/python ] || python3 -m venv $(BUILD)/clients
 	@$(BUILD)/clients/bin/pip install --quiet --disable-pip-version-check numpy 'tritonclient[grpc]'
 	@$(BUILD)/clients/bin/python tests/end_to_end/stock_clients_test.py $(BUILD)/bin
+
+test-python: build  ## the Python example: a sentence through MiniLM (downloads 130 MB into build/python)
+	@client/python/serve.sh $(BUILD) --version
+	@$(BUILD)/python/bin/python tests/end_to_end/stock_clients/python_example_test.py $(BUILD)/bin $(BUILD)
 
 install: build  ## install the programs and the client library under PREFIX
 	@cmake --install $(BUILD) --prefix $(PREFIX)
