@@ -39,12 +39,13 @@ class HeadWalk {
         input_(batch.packed().sequence(walk.b())),
         sequence_(batch.sequence(walk.b())),
         keeps_products_(KeepsProducts(batch.layer().config, input_)),
+        wants_pairs_(input_.want_scores || input_.want_weights),
         row_scale_(keeps_products_ ? batch.layer().config.scale : 1),
         workspace_(workspace) {
     const AttentionLayout& layout = batch.layout();
     maximum_ = state;
-    sum_ = maximum_ + kQueryRows;
-    queries_ = sum_ + kQueryRows;
+    sum_ = maximum_ + kMostRows;
+    queries_ = sum_ + kMostRows;
     y_ = queries_ + walk.height() * layout.key;
     kept_scores_ = y_ + walk.height() * layout.value;
   }
@@ -69,6 +70,8 @@ class HeadWalk {
   bool two_passes() const { return normalizer_ == Normalizer::kSparsemax; }
   float* BlockScores(int64_t block);
   bool Score(int64_t block, int64_t r, float* row);
+  bool ScoreAndWeigh(int64_t block, int64_t r, float* row, float* sum);
+  int64_t KeyLimit(int64_t block, int64_t r) const;
   ScoreRow RowInput(int64_t block, int64_t r, float* scores) const;
   void KeepWanted(int64_t block, int64_t r, const float* scores);
   void SolveSparsemax();
@@ -89,6 +92,7 @@ class HeadWalk {
   const SequenceInput& input_;
   AttentionSequence& sequence_;
   const bool keeps_products_;  // rows and maxima hold s_ij / row_scale_
+  const bool wants_pairs_;
   const float row_scale_;
   Workspace& workspace_;
   float* maximum_ = nullptr;      // [rows]
@@ -109,8 +113,8 @@ void HeadWalk::Begin() {
 
   // softmax_one is softmax with one more key whose score and value are 0.
   const bool one = normalizer_ == Normalizer::kSoftmaxOne;
-  std::fill_n(maximum_, kQueryRows, one ? 0.0f : kMinusInfinity);
-  std::fill_n(sum_, kQueryRows, one ? 1.0f : 0.0f);
+  std::fill_n(maximum_, kMostRows, one ? 0.0f : kMinusInfinity);
+  std::fill_n(sum_, kMostRows, one ? 1.0f : 0.0f);
   for (int64_t r = 0; r < walk_.rows() && normalizer_ == Normalizer::kRelu; ++r) {
     const int64_t n = CountAllowed(input_, sequence_.causal, walk_.first_item() + r);
     sum_[r] = n > 0 ? 1.0f / static_cast<float>(n) : 0.0f;
@@ -121,8 +125,8 @@ bool HeadWalk::Visit(int64_t visit) {
   const int64_t block = visit % walk_.blocks(), width = sequence_.blocks.padded(block);
   const bool scores = visit < walk_.blocks(), weighs = !two_passes() || !scores;
   float* rows = BlockScores(block);
-  alignas(64) float factors[kQueryRows], sums[kQueryRows];
-  std::copy_n(maximum_, kQueryRows, factors);
+  alignas(64) float factors[kMostRows], sums[kMostRows];
+  std::copy_n(maximum_, kMostRows, factors);
   if (scores) {
     Multiply({walk_.height(), batch_.layout().key, width}, queries_,
              batch_.keys(walk_.b(), block, key_head_), rows);
@@ -132,6 +136,10 @@ bool HeadWalk::Visit(int64_t visit) {
   // Row by row, so that a row is in the first cache for all that happens to it.
   for (int64_t r = 0; r < walk_.rows(); ++r) {
     float* row = rows + r * width;
+    if (keeps_products_ && !wants_pairs_) {
+      if (!ScoreAndWeigh(block, r, row, &sums[r])) return false;
+      continue;
+    }
     if (scores && !Score(block, r, row)) return false;
     if (weighs) sums[r] = Weigh(row, width, r);
   }
@@ -159,13 +167,29 @@ bool HeadWalk::Score(int64_t block, int64_t r, float* row) {
   return true;
 }
 
+// Score and Weigh in one, with the same bits.
+bool HeadWalk::ScoreAndWeigh(int64_t block, int64_t r, float* row, float* sum) {
+  const SoftmaxRowResult result = SoftmaxProducts(row, sequence_.blocks.padded(block),
+                                                  KeyLimit(block, r), maximum_[r], row_scale_);
+  maximum_[r] = result.maximum;
+  *sum = result.sum;
+  if (!result.finite) FailAt(r, "a score");
+  return result.finite;
+}
+
+// Keys of the block that causality leaves to query r.
+int64_t HeadWalk::KeyLimit(int64_t block, int64_t r) const {
+  const int64_t keys = sequence_.blocks.keys(block);
+  if (!sequence_.causal) return keys;
+  return std::clamp(walk_.first_item() + r + 1 - sequence_.blocks.first(block), int64_t{0}, keys);
+}
+
 ScoreRow HeadWalk::RowInput(int64_t block, int64_t r, float* scores) const {
   const int64_t first = sequence_.blocks.first(block), i = walk_.first_item() + r;
   ScoreRow row;
   row.scores = scores;
   row.width = sequence_.blocks.padded(block);
-  row.limit = sequence_.blocks.keys(block);
-  if (sequence_.causal) row.limit = std::clamp(i + 1 - first, int64_t{0}, row.limit);
+  row.limit = KeyLimit(block, r);
   row.scale = batch_.layer().config.scale;
   if (!input_.attention_bias.empty()) row.bias = input_.attention_bias.row(i) + first;
   if (!input_.attention_mask.empty()) row.mask = input_.attention_mask.row(i) + first;
@@ -213,10 +237,10 @@ void HeadWalk::SolveSparsemax() {
 // What the earlier blocks gave is worth less where this one has raised the maximum.
 void HeadWalk::Rescale(float* factors, const float* sums) {
   if (!softmax()) {
-    std::fill_n(factors, kQueryRows, 1.0f);
+    std::fill_n(factors, kMostRows, 1.0f);
     return;
   }
-  RescaleFactors(factors, maximum_, kQueryRows, row_scale_);
+  RescaleFactors(factors, maximum_, kMostRows, row_scale_);
   for (int64_t r = 0; r < walk_.rows(); ++r) sum_[r] = sum_[r] * factors[r] + sums[r];
 }
 
@@ -261,7 +285,7 @@ void HeadWalk::AddValues(int64_t block, const float* weights, const float* facto
 
 void HeadWalk::End() {
   if (input_.want_values) StoreValues();
-  if (input_.want_scores || input_.want_weights) FinishWanted();
+  if (wants_pairs_) FinishWanted();
 }
 
 float HeadWalk::FinalFactor(int64_t r) const {
@@ -274,10 +298,12 @@ void HeadWalk::StoreValues() {
   const int64_t first_row = batch_.packed().offsets()[walk_.b()] + walk_.first_item();
   for (int64_t r = 0; r < walk_.rows(); ++r) {
     float* y = y_ + r * layout.value;
-    if (!FinishRow(y, layout.value, FinalFactor(r))) return FailAt(r, "the result");
+    float* slot = batch_.row(first_row + r) + head_ * layout.slot;
+    if (!FinishRow(y, layout.value, FinalFactor(r), layout.has_output ? slot : y)) {
+      return FailAt(r, "the result");
+    }
     if (layout.has_output) {
-      float* slot = batch_.row(first_row + r) + head_ * layout.slot;
-      std::fill(std::copy_n(y, layout.value, slot), slot + layout.slot, 0.0f);
+      std::fill(slot + layout.value, slot + layout.slot, 0.0f);
     } else {
       std::copy_n(y, layout.d_v,
                   sequence_.output.values.data() +
@@ -303,7 +329,7 @@ void HeadWalk::FinishWanted() {
       float* part = row + sequence_.blocks.first(block);
       std::fill(std::copy_n(part, keys, chunk), chunk + width, kMinusInfinity);
       Weigh(chunk, width, r);
-      FinishRow(chunk, width, FinalFactor(r));
+      FinishRow(chunk, width, FinalFactor(r), chunk);
       std::copy_n(chunk, keys, part);
     }
     std::fill(row + seen, row + n, 0.0f);
@@ -331,9 +357,10 @@ QueryWalk::QueryWalk(const AttentionBatch& batch, int64_t b, int64_t unit) : b_(
   const AttentionLayout& layout = batch.layout();
   const AttentionSequence& s = batch.sequence(b);
   const int64_t n = s.blocks.num_items;
-  first_item_ = unit / s.units.head_groups * s.units.rows;
-  rows_ = std::min(s.units.rows, n - first_item_);
-  first_head_ = unit % s.units.head_groups * s.units.heads;
+  const int64_t piece = unit % s.units.queries.count();
+  first_item_ = s.units.queries.first(piece);
+  rows_ = s.units.queries.rows(piece);
+  first_head_ = unit / s.units.queries.count() * s.units.heads;
   heads_ = std::min(s.units.heads, layout.heads - first_head_);
   const int64_t keys = s.causal ? first_item_ + rows_ : n;
   blocks_ = (keys + s.blocks.size - 1) / s.blocks.size;
@@ -348,7 +375,7 @@ QueryWalk::QueryWalk(const AttentionBatch& batch, int64_t b, int64_t unit) : b_(
     visits_per_tile_ =
         std::clamp(static_cast<int64_t>(kTileFlop / block_flop), int64_t{1}, visits());
   }
-  state_floats_ = 2 * kQueryRows + height() * (layout.key + layout.value);
+  state_floats_ = 2 * kMostRows + height() * (layout.key + layout.value);
   if (two_passes_) state_floats_ += height() * s.blocks.padded_total();
 }
 

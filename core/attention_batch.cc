@@ -7,10 +7,20 @@
 
 namespace attend {
 
+namespace {
+
+int64_t TakeLabels(int64_t count) {
+  static std::atomic<int64_t> next{1};
+  return next.fetch_add(count, std::memory_order_relaxed);
+}
+
+}  // namespace
+
 AttentionBatch::AttentionBatch(const AttentionLayer& layer, PackedBatch batch, SequenceDone done)
     : layer_(layer),
       batch_(std::move(batch)),
       done_(std::move(done)),
+      first_label_(TakeLabels(panels().count())),
       sequences_(batch_.num_sequences()) {
   const AttentionLayout& layout = layer_.layout;
   int64_t padded_keys = 0;
@@ -29,22 +39,37 @@ AttentionBatch::AttentionBatch(const AttentionLayer& layer, PackedBatch batch, S
     if (input.want_weights) s.output.weights = FloatBuffer(pairs);
   }
   const int64_t items = batch_.num_items(), height = RoundUp(items, kRowMultiple);
-  rows_ = FloatBuffer(height * layout.row_floats());
-  std::fill(row(items), rows_.data() + rows_.size(), 0.0f);
-  keys_ = FloatBuffer(padded_keys * layout.key_columns());
-  values_ = FloatBuffer(padded_keys * layout.value_columns());
+  const int64_t row_floats = height * layout.row_floats();
+  const int64_t key_floats = padded_keys * layout.key_columns();
+  memory_ = FloatBuffer(row_floats + key_floats + padded_keys * layout.value_columns());
+  rows_ = memory_.data();
+  keys_ = rows_ + row_floats;
+  values_ = keys_ + key_floats;
+  std::fill(row(items), keys_, 0.0f);
 }
 
 float* AttentionBatch::keys(int64_t b, int64_t block, int64_t key_head) {
   const AttentionSequence& s = sequences_[b];
-  return keys_.data() + (s.first_key + s.blocks.first(block)) * layout().key_columns() +
+  return keys_ + (s.first_key + s.blocks.first(block)) * layout().key_columns() +
          key_head * layout().key * s.blocks.padded(block);
 }
 
 float* AttentionBatch::values(int64_t b, int64_t block, int64_t key_head) {
   const AttentionSequence& s = sequences_[b];
-  return values_.data() + (s.first_key + s.blocks.first(block)) * layout().value_columns() +
+  return values_ + (s.first_key + s.blocks.first(block)) * layout().value_columns() +
          key_head * layout().value * s.blocks.padded(block);
+}
+
+MatrixView<const float> AttentionBatch::ItemsInPlace(int64_t panel) const {
+  const int64_t first = panels().first(panel), rows = panels().rows(panel);
+  const int64_t b = batch_.sequence_of_row(first), width = layout().input;
+  const MatrixView<const float>& items = batch_.sequence(b).items;
+  const bool together = first + rows <= batch_.offsets()[b + 1];
+  if (!together || rows != layer_.projections.Height(rows) || items.stride != width ||
+      items.columns != width) {
+    return {};
+  }
+  return {items.row(first - batch_.offsets()[b]), rows, width};
 }
 
 bool AttentionBatch::stopped(int64_t b) const {

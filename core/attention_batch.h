@@ -10,6 +10,7 @@
 #include "core/attention_layout.h"
 #include "core/attention_weights.h"
 #include "core/float_buffer.h"
+#include "core/matrix_view.h"
 #include "core/model.h"
 #include "core/packed_batch.h"
 
@@ -47,16 +48,18 @@ class AttentionBatch {
   const AttentionLayer& layer() const { return layer_; }
   const AttentionLayout& layout() const { return layer_.layout; }
   const PackedBatch& packed() const { return batch_; }
-  int64_t num_panels() const { return (batch_.num_items() + kPanelRows - 1) / kPanelRows; }
-  int64_t panel_rows(int64_t panel) const {
-    return std::min(kPanelRows, batch_.num_items() - panel * kPanelRows);
-  }
+  RowCut panels() const { return {batch_.num_items(), kPanelRows}; }
+  // A panel's items where their owner keeps them, or a view without data where they are spread over
+  // several requests or need to be padded: then they are gathered.
+  MatrixView<const float> ItemsInPlace(int64_t panel) const;
+  // Above 0 and of no other panel in the process.
+  int64_t panel_label(int64_t panel) const { return first_label_ + panel; }
   AttentionSequence& sequence(int64_t b) { return sequences_[b]; }
   const AttentionSequence& sequence(int64_t b) const { return sequences_[b]; }
 
   // Row t of the batch: head a's q, later y, at a * layout().slot. Rows up to a multiple of
   // kRowMultiple above T exist and hold zeros.
-  float* row(int64_t t) { return rows_.data() + t * layout().row_floats(); }
+  float* row(int64_t t) { return rows_ + t * layout().row_floats(); }
   // One key head's block of keys as packed operands: K [d_k, keys], V [keys, d_v].
   float* keys(int64_t b, int64_t block, int64_t key_head);
   float* values(int64_t b, int64_t block, int64_t key_head);
@@ -73,8 +76,10 @@ class AttentionBatch {
   const AttentionLayer& layer_;
   const PackedBatch batch_;
   const SequenceDone done_;
+  const int64_t first_label_;
   std::vector<AttentionSequence> sequences_;
-  FloatBuffer rows_, keys_, values_;
+  FloatBuffer memory_;  // one allocation, so that it lies in large pages
+  float *rows_ = nullptr, *keys_ = nullptr, *values_ = nullptr;
 };
 
 }  // namespace attend

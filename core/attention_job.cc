@@ -17,15 +17,16 @@ void AttentionJob::Plan() {
   const AttentionLayer& layer = batch_.layer();
   const PackedBatch& packed = batch_.packed();
   const int64_t blocks = layer.projections.num_blocks(), out_blocks = layer.output.num_blocks();
-  panels_.resize(batch_.num_panels());
+  const RowCut cut = batch_.panels();
+  panels_.resize(cut.count());
   progress_.resize(packed.num_sequences());
   ready_.reserve(packed.num_sequences());
   int64_t units = 0;
   for (int64_t b = 0; b < packed.num_sequences(); ++b) {
     AttentionSequence& s = batch_.sequence(b);
     units += s.units.count();
-    const int64_t first = packed.offsets()[b] / kPanelRows;
-    const int64_t last = (packed.offsets()[b + 1] - 1) / kPanelRows;
+    const int64_t first = cut.piece_of(packed.offsets()[b]);
+    const int64_t last = cut.piece_of(packed.offsets()[b + 1] - 1);
     progress_[b] = {(last - first + 1) * blocks, s.units.count()};
     s.tiles_left = s.project_out ? (last - first + 1) * out_blocks : s.units.count();
     for (int64_t unit = 0; unit < s.units.count(); ++unit) {
@@ -35,15 +36,37 @@ void AttentionJob::Plan() {
       ++panels_[panel].sequences_left;
     }
   }
-  for (int64_t p = 0; p < batch_.num_panels(); ++p) {
-    panels_[p].first_sequence = packed.sequence_of_row(p * kPanelRows);
-    panels_[p].last_sequence = packed.sequence_of_row(p * kPanelRows + batch_.panel_rows(p) - 1);
+  for (int64_t p = 0; p < cut.count(); ++p) {
+    panels_[p].first_sequence = packed.sequence_of_row(cut.first(p));
+    panels_[p].last_sequence = packed.sequence_of_row(cut.first(p) + cut.rows(p) - 1);
     if (panels_[p].sequences_left > 0) unfinished_ += out_blocks;
   }
   walks_.resize(units);
   out_ready_.reserve(panels_.size() * out_blocks);
-  runnable_ = batch_.num_panels() * blocks;
+  OrderProjections();
+  runnable_ = static_cast<int64_t>(projections_.size());
   unfinished_ += runnable_;
+}
+
+// Some panels times one block of columns, then the next block, so that its weights stay in the
+// cache. The panels end where a sequence does, for it can attend then. One whose items must be
+// gathered stands alone, so that its worker gathers them once.
+void AttentionJob::OrderProjections() {
+  const int64_t blocks = batch_.layer().projections.num_blocks(), panels = batch_.panels().count();
+  const auto offsets = batch_.packed().offsets();
+  projections_.reserve(panels * blocks);
+  for (int64_t first = 0, end = 0; first < panels; first = end) {
+    do {
+      ++end;
+    } while (end < panels && end - first < kPanelsTogether &&
+             offsets[panels_[end - 1].first_sequence + 1] > batch_.panels().first(end) &&
+             !batch_.ItemsInPlace(end - 1).empty() && !batch_.ItemsInPlace(end).empty());
+    for (int64_t block = 0; block < blocks; ++block) {
+      for (int64_t p = first; p < end; ++p) {
+        projections_.push_back(static_cast<int32_t>(p * blocks + block));
+      }
+    }
+  }
 }
 
 bool AttentionJob::Claim(Tile* tile) {
@@ -52,7 +75,7 @@ bool AttentionJob::Claim(Tile* tile) {
   const AttentionLayer& layer = batch_.layer();
   if (first_out_ < out_ready_.size()) {
     const int64_t index = out_ready_[first_out_++], blocks = layer.output.num_blocks();
-    const double flop = 2.0 * batch_.panel_rows(index / blocks) * layer.config.num_heads *
+    const double flop = 2.0 * batch_.panels().rows(index / blocks) * layer.config.num_heads *
                         layer.config.d_v * layer.layout.d_out / blocks;
     *tile = {kProjectOut, static_cast<int32_t>(index), flop};
     return true;
@@ -61,11 +84,11 @@ bool AttentionJob::Claim(Tile* tile) {
     ClaimUnits(tile);
     return true;
   }
-  const int64_t blocks = layer.projections.num_blocks(), panel = next_projection_ / blocks;
+  const int32_t index = projections_[next_projection_++];
+  const int64_t blocks = layer.projections.num_blocks(), panel = index / blocks;
   const AttentionConfig& c = layer.config;
   const int64_t outputs = c.num_heads * c.d_k + c.num_key_heads * (c.d_k + c.d_v);
-  *tile = {kProject, static_cast<int32_t>(next_projection_++),
-           2.0 * c.d_f * batch_.panel_rows(panel) * outputs / blocks};
+  *tile = {kProject, index, 2.0 * c.d_f * batch_.panels().rows(panel) * outputs / blocks};
   return true;
 }
 
@@ -183,10 +206,15 @@ int64_t AttentionJob::FinishSequence(int64_t b) {
   const int64_t blocks = batch_.layer().output.num_blocks();
   const auto offsets = batch_.packed().offsets();
   int64_t more = 0;
-  for (int64_t p = offsets[b] / kPanelRows; p <= (offsets[b + 1] - 1) / kPanelRows; ++p) {
-    if (--panels_[p].sequences_left > 0) continue;
-    for (int64_t block = 0; block < blocks; ++block) out_ready_.push_back(p * blocks + block);
-    more += blocks;
+  const int64_t first = batch_.panels().piece_of(offsets[b]);
+  const int64_t last = batch_.panels().piece_of(offsets[b + 1] - 1);
+  for (int64_t p = first; p <= last; ++p) --panels_[p].sequences_left;
+  for (int64_t block = 0; block < blocks; ++block) {
+    for (int64_t p = first; p <= last; ++p) {
+      if (panels_[p].sequences_left > 0) continue;
+      out_ready_.push_back(p * blocks + block);
+      ++more;
+    }
   }
   return more;
 }

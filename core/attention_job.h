@@ -53,6 +53,7 @@ class AttentionJob : public Job {
   };
 
   void Plan();
+  void OrderProjections();
   int32_t OpenNextUnit();
   void ClaimUnits(Tile* tile);
   int64_t FinishProjection(int64_t panel);
@@ -62,11 +63,12 @@ class AttentionJob : public Job {
 
   AttentionBatch batch_;
   std::vector<Panel> panels_;
-  std::vector<Progress> progress_;  // of each sequence
-  int64_t next_projection_ = 0;     // panel by panel, block by block
+  std::vector<Progress> progress_;    // of each sequence
+  std::vector<int32_t> projections_;  // tiles in the order they are claimed
+  size_t next_projection_ = 0;
   std::vector<ReadyUnits> ready_;   // sequences whose rows are projected; those before
   size_t first_ready_ = 0;          // first_ready_ are begun wholly
-  std::vector<int64_t> out_ready_;  // tiles of output panels, panel by panel
+  std::vector<int64_t> out_ready_;  // tiles of output panels
   size_t first_out_ = 0;
   // As long from the start as it can ever be: Run reads its own entry while Claim makes another.
   std::vector<std::unique_ptr<OpenWalk>> walks_;

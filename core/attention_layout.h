@@ -15,10 +15,16 @@ namespace attend {
 
 inline constexpr int64_t kPanelRows = 64;   // rows of the batch that are projected together
 inline constexpr int64_t kQueryRows = 64;   // queries of one sequence that attend together
+inline constexpr int64_t kMostRows = 80;    // of a last panel or unit of queries, see RowCut
 inline constexpr int64_t kRowMultiple = 4;  // heights of products are rounded up to this
 inline constexpr double kTileFlop = 1e8;    // about a millisecond of one core
-// A panel times a block of columns: shorter, so that the block's weights stay in the second cache.
-inline constexpr double kPanelFlop = 4e7;
+// A unit of queries is shorter, so that the tiles that one worker takes after each other are of the
+// same head, whose keys and values stay in the second cache.
+inline constexpr double kUnitFlop = 1e7;
+// The weights of a block of columns: they stay in the second cache while panel after panel is
+// multiplied by them. More panels together would keep short sequences waiting for long ones.
+inline constexpr int64_t kBlockBytes = 384 << 10;
+inline constexpr int64_t kPanelsTogether = 8;
 // Sparsemax needs all scores of its rows before the first weight: rows are fewer where keys are
 // many, so that a worker never keeps more scores than this.
 inline constexpr int64_t kSparsemaxScores = int64_t{1} << 20;
@@ -55,6 +61,20 @@ struct AttentionLayout {
   int64_t queries_per_key_head() const { return heads / key_heads; }
 };
 
+// Rows cut into pieces of `size`. The last one takes up to a quarter more, rather than leave a few
+// rows that would cost nearly as much as a whole piece.
+struct RowCut {
+  int64_t total = 0, size = 1;
+
+  int64_t count() const { return std::max((total + size - 1 - slack()) / size, int64_t{1}); }
+  int64_t first(int64_t piece) const { return piece * size; }
+  int64_t rows(int64_t piece) const { return piece + 1 == count() ? total - first(piece) : size; }
+  int64_t piece_of(int64_t row) const { return std::min(row / size, count() - 1); }
+
+ private:
+  int64_t slack() const { return size / 4 / kRowMultiple * kRowMultiple; }
+};
+
 // The keys of one sequence, cut at fixed places into blocks that are scored one after another.
 struct KeyBlocks {
   KeyBlocks() = default;
@@ -77,24 +97,23 @@ struct QueryUnits {
   QueryUnits() = default;
   QueryUnits(const AttentionLayout& layout, Normalizer normalizer, const KeyBlocks& blocks) {
     const int64_t keys = blocks.padded_total();
-    num_items = blocks.num_items;
+    int64_t rows = kQueryRows;
     if (normalizer == Normalizer::kSparsemax) {
       rows = std::clamp(kSparsemaxScores / keys / kRowMultiple * kRowMultiple, kRowMultiple,
                         kQueryRows);
     }
+    queries = {blocks.num_items, rows};
     const double flop_per_head = 2.0 * rows * keys * (layout.key + layout.value);
-    const auto most = std::max(static_cast<int64_t>(kTileFlop / flop_per_head), int64_t{1});
+    const auto most = std::max(static_cast<int64_t>(kUnitFlop / flop_per_head), int64_t{1});
     head_groups = (layout.heads + most - 1) / most;
     heads = (layout.heads + head_groups - 1) / head_groups;
   }
 
-  int64_t num_items = 0;
-  int64_t rows = kQueryRows;  // of one unit, fewer in the last
-  int64_t heads = 1;          // of one unit, fewer in the last
+  RowCut queries;
+  int64_t heads = 1;  // of one unit, fewer in the last
   int64_t head_groups = 1;
 
-  int64_t row_groups() const { return (num_items + rows - 1) / rows; }
-  int64_t count() const { return row_groups() * head_groups; }
+  int64_t count() const { return queries.count() * head_groups; }
 };
 
 }  // namespace attend

@@ -30,18 +30,29 @@ FloatBuffer ProofPanel(int64_t size) {
   return panel;
 }
 
+// oneDNN's kernel takes three registers of columns at a time: a block is a multiple of that, as
+// many as kBlockBytes hold, a few less where that leaves no small block at the end.
+int64_t BlockColumns(int64_t inner, int64_t columns) {
+  const int64_t step = 3 * PackLanes();
+  const int64_t steps = (columns + step - 1) / step;
+  const int64_t most =
+      std::max(kBlockBytes / (inner * step * static_cast<int64_t>(sizeof(float))), int64_t{1});
+  int64_t width = std::min(most, steps);
+  while (2 * width > most && steps % width != 0 && 2 * (steps % width) < width) --width;
+  return width * step;
+}
+
 }  // namespace
 
 PackedWeights::PackedWeights(const PaddedAxis& inner, int64_t columns)
     : inner_(inner), bias_(Zeros(columns)) {
-  const double flop = ProductShape{kPanelRows, inner.total(), columns}.flop();
-  const int64_t count = static_cast<int64_t>(flop / kPanelFlop) + 1;
-  const int64_t width = RoundUp((columns + count - 1) / count, PackLanes());
+  const int64_t width = BlockColumns(inner.total(), columns);
+  weights_ = Zeros(columns * inner.total());
   for (int64_t first = 0; first < columns; first += width) {
-    const int64_t w = std::min(width, columns - first);
-    blocks_.push_back({first, w, Zeros(w * inner.total())});
+    blocks_.push_back(
+        {first, std::min(width, columns - first), weights_.data() + first * inner.total()});
   }
-  for (int64_t h = kRowMultiple; h <= kPanelRows; h += kRowMultiple) heights_.push_back(h);
+  for (int64_t h = kRowMultiple; h <= kMostRows; h += kRowMultiple) heights_.push_back(h);
 }
 
 void PackedWeights::Place(MatrixView<const float> weights, const FloatBuffer& bias,
@@ -52,8 +63,7 @@ void PackedWeights::Place(MatrixView<const float> weights, const FloatBuffer& bi
     Block& block = blocks_[column / width];
     if (!bias.empty()) bias_.data()[column] = bias.data()[o];
     for (int64_t i = 0; i < weights.columns; ++i) {
-      block.weights
-          .data()[PackedIndex(inner_.place(i), column - block.first, inner(), PackLanes())] =
+      block.weights[PackedIndex(inner_.place(i), column - block.first, inner(), PackLanes())] =
           weights.row(o)[i];
     }
   }
@@ -71,9 +81,9 @@ absl::Status PackedWeights::Prove() {
 
 absl::Status PackedWeights::ProveBlock(const Block& block) {
   Workspace workspace;
-  const FloatBuffer panel = ProofPanel((kPanelRows + 1) * inner());
-  FloatBuffer expected(kPanelRows * block.columns), got(kPanelRows * block.columns);
-  const MatrixView<const float> whole(panel.data(), kPanelRows, inner());
+  const FloatBuffer panel = ProofPanel((kMostRows + 1) * inner());
+  FloatBuffer expected(kMostRows * block.columns), got(kMostRows * block.columns);
+  const MatrixView<const float> whole(panel.data(), kMostRows, inner());
   absl::Status status = Multiply(block, whole, expected.data(), workspace);
   if (!status.ok()) return status;
 
@@ -81,18 +91,17 @@ absl::Status PackedWeights::ProveBlock(const Block& block) {
   const auto same_bits = [&](int64_t first, int64_t height) {
     const MatrixView<const float> part(panel.data() + first * inner(), height, inner());
     status = Multiply(block, part, got.data(), workspace);
-    const int64_t compared = std::min(height, kPanelRows - first);
+    const int64_t compared = std::min(height, kMostRows - first);
     return status.ok() && std::memcmp(got.data(), expected.data() + first * block.columns,
                                       compared * block.columns * sizeof(float)) == 0;
   };
-  std::erase_if(heights_,
-                [&](int64_t h) { return h < kPanelRows && !same_bits(kPanelRows - h, h); });
-  if (status.ok() && !same_bits(1, kPanelRows) && status.ok()) {
+  std::erase_if(heights_, [&](int64_t h) { return h < kMostRows && !same_bits(kMostRows - h, h); });
+  if (status.ok() && !same_bits(1, kMostRows) && status.ok()) {
     status = absl::InternalError(
         absl::StrCat("oneDNN ", OneDnnVersion(), " on ", OneDnnIsa(),
                      ": a row's bits depend on its place in a "
                      "product [",
-                     kPanelRows, ", ", inner(), "] x [", inner(), ", ", block.columns,
+                     kMostRows, ", ", inner(), "] x [", inner(), ", ", block.columns,
                      "], so equal answers to equal requests can't be promised"));
   }
   return status;
@@ -106,7 +115,7 @@ absl::Status PackedWeights::Multiply(const Block& block, MatrixView<const float>
                                      Workspace& workspace) const {
   auto product = GetProduct({a.rows, inner(), block.columns});
   if (!product.ok()) return product.status();
-  return (*product)->Run(a.data, block.weights.data(), c, workspace);
+  return (*product)->Run(a.data, block.weights, c, workspace);
 }
 
 }  // namespace attend

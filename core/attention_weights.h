@@ -22,12 +22,12 @@ struct PaddedAxis {
 };
 
 // W x + b for panels of rows: C [rows, columns] = A [rows, inner] W^T + b, cut into fixed blocks of
-// columns that take about a tile's time each for a whole panel. Immutable after Prove; thread-safe.
+// columns whose weights fit the second cache. Immutable after Prove; thread-safe.
 class PackedWeights {
  public:
   struct Block {
     int64_t first = 0, columns = 0;
-    FloatBuffer weights;
+    float* weights = nullptr;  // part of weights_
   };
 
   PackedWeights() = default;
@@ -44,7 +44,7 @@ class PackedWeights {
   int64_t num_blocks() const { return static_cast<int64_t>(blocks_.size()); }
   const Block& block(int64_t i) const { return blocks_[i]; }
   const float* bias(const Block& block) const { return bias_.data() + block.first; }
-  // The smallest proven height that holds `rows`, at most kPanelRows: a panel is filled up to it.
+  // The smallest proven height that holds `rows`, at most kMostRows: a panel is filled up to it.
   int64_t Height(int64_t rows) const;
   // c [height, columns] = a [height, inner] W^T of one block, without b.
   absl::Status Multiply(const Block& block, MatrixView<const float> a, float* c,
@@ -54,6 +54,7 @@ class PackedWeights {
   absl::Status ProveBlock(const Block& block);
 
   PaddedAxis inner_;
+  FloatBuffer weights_;  // one allocation, so that it lies in large pages
   std::vector<Block> blocks_;
   FloatBuffer bias_;              // [columns], zeros where there is none
   std::vector<int64_t> heights_;  // proven, ascending

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kSmallestPooled = std::size_t{32} << 10;
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
+constexpr std::size_t kWorthAHugePage = kHugePage / 2;
 
 #if defined(__SANITIZE_ADDRESS__)
 constexpr bool kPooling = false;  // it would hide uses after the end of a buffer's life
@@ -77,11 +78,11 @@ FloatBuffer::FloatBuffer(int64_t size) : size_(size) {
   const std::size_t bytes = RoundToClass(static_cast<std::size_t>(size) * sizeof(float));
   void* block = kPooling && bytes >= kSmallestPooled ? ThePool().Take(bytes) : nullptr;
   if (block == nullptr) {
-    const bool huge = bytes >= kHugePage;
-    block = std::aligned_alloc(huge ? kHugePage : kAlignment,
-                               huge ? (bytes + kHugePage - 1) & ~(kHugePage - 1) : bytes);
+    const bool huge = bytes >= kWorthAHugePage;
+    const std::size_t size = huge ? (bytes + kHugePage - 1) & ~(kHugePage - 1) : bytes;
+    block = std::aligned_alloc(huge ? kHugePage : kAlignment, size);
     if (block == nullptr) throw std::bad_alloc();
-    if (huge) madvise(block, bytes, MADV_HUGEPAGE);  // fewer TLB misses; harmless if refused
+    if (huge) madvise(block, size, MADV_HUGEPAGE);  // fewer TLB misses; harmless if refused
   }
   data_ = static_cast<float*>(block);
 }

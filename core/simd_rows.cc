@@ -25,25 +25,6 @@ HWY_INLINE void ForEach(float* row, int64_t width, Function function) {
   }
 }
 
-float ExpRowImpl(float* scores, int64_t width, float maximum, float scale) {
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD)), step = 2 * lanes;
-  const auto m = hn::Set(kD, maximum), to_base_2 = hn::Set(kD, scale * kLog2E);
-  const auto exp_at = [&](float* at) HWY_ATTR {
-    const auto p = PowerOfTwo(kD, hn::Mul(hn::Sub(hn::Load(kD, at), m), to_base_2));
-    hn::Store(p, kD, at);
-    return p;
-  };
-  // Two at a time: the polynomial is a long chain.
-  auto even = hn::Zero(kD), odd = hn::Zero(kD);
-  int64_t j = 0;
-  for (; j + step <= width; j += step) {
-    even = hn::Add(even, exp_at(scores + j));
-    odd = hn::Add(odd, exp_at(scores + j + lanes));
-  }
-  if (j < width) even = hn::Add(even, exp_at(scores + j));
-  return hn::GetLane(hn::SumOfLanes(kD, hn::Add(even, odd)));
-}
-
 void SigmoidRowImpl(float* scores, int64_t width) {
   const auto one = hn::Set(kD, 1.0f), to_base_2 = hn::Set(kD, -kLog2E);
   ForEach(scores, width, [&](FloatVec s, int64_t) HWY_ATTR {
@@ -103,38 +84,53 @@ void MergeRowImpl(float* y, const float* addend, int64_t width, float factor) {
   });
 }
 
-bool FinishRowImpl(float* y, int64_t width, float factor) {
+bool FinishRowImpl(const float* y, int64_t width, float factor, float* to) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
   const auto f = hn::Set(kD, factor);
   auto magnitude = hn::Zero(kInts);
-  ForEach(y, width, [&](FloatVec v, int64_t) HWY_ATTR {
-    v = hn::Add(hn::Mul(v, f), hn::Zero(kD));
+  for (int64_t j = 0; j < width; j += lanes) {
+    const auto v = hn::Add(hn::Mul(hn::LoadU(kD, y + j), f), hn::Zero(kD));
     magnitude = LargerMagnitude(v, magnitude);
-    return v;
-  });
+    hn::StoreU(v, kD, to + j);
+  }
   return IsFinite(magnitude);
 }
 
-bool AddBiasRowImpl(float* y, const float* bias, int64_t width) {
+bool AddBiasImpl(MatrixView<const float> from, const float* bias, MatrixView<float> to) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD));
   auto magnitude = hn::Zero(kInts);
-  ForEach(y, width, [&](FloatVec v, int64_t j) HWY_ATTR {
-    v = hn::Add(v, hn::LoadU(kD, bias + j));
-    magnitude = LargerMagnitude(v, magnitude);
-    return v;
-  });
-  return IsFinite(magnitude);
+  bool finite = true;
+  for (int64_t r = 0; r < from.rows; ++r) {
+    const float* x = from.row(r);
+    float* y = to.row(r);
+    int64_t c = 0;
+    for (; c + lanes <= from.columns; c += lanes) {
+      const auto sum = hn::Add(hn::LoadU(kD, x + c), hn::LoadU(kD, bias + c));
+      magnitude = LargerMagnitude(sum, magnitude);
+      hn::StoreU(sum, kD, y + c);
+    }
+    for (; c < from.columns; ++c) {
+      y[c] = x[c] + bias[c];
+      finite = finite && std::isfinite(y[c]);
+    }
+  }
+  return finite && IsFinite(magnitude);
 }
 
 #if HWY_TARGET == HWY_SCALAR
-void TransposeRowsImpl(const float* from, int64_t stride, int64_t lanes, int64_t columns,
-                       float* to) {
-  for (int64_t c = 0; c < columns; ++c) {
-    for (int64_t r = 0; r < lanes; ++r) to[c * lanes + r] = from[r * stride + c];
+bool AddBiasTransposedImpl(MatrixView<const float> from, const float* bias, float* to) {
+  bool finite = true;
+  for (int64_t c = 0; c < from.columns; ++c) {
+    for (int64_t r = 0; r < from.rows; ++r) {
+      to[c * from.rows + r] = from.row(r)[c] + bias[c];
+      finite = finite && std::isfinite(to[c * from.rows + r]);
+    }
   }
+  return finite;
 }
 #else
 // Rows are gathered four by four, in 128-bit vectors that every machine has.
-void TransposeRowsImpl(const float* from, int64_t stride, int64_t lanes, int64_t columns,
-                       float* to) {
+bool AddBiasTransposedImpl(MatrixView<const float> from, const float* bias, float* to) {
   const hn::FixedTag<float, 4> d;
   const hn::FixedTag<uint64_t, 2> pairs;
   const auto join_lower = [&](auto a, auto b) HWY_ATTR {
@@ -143,20 +139,28 @@ void TransposeRowsImpl(const float* from, int64_t stride, int64_t lanes, int64_t
   const auto join_upper = [&](auto a, auto b) HWY_ATTR {
     return hn::BitCast(d, hn::InterleaveUpper(pairs, hn::BitCast(pairs, a), hn::BitCast(pairs, b)));
   };
-  for (int64_t r = 0; r < lanes; r += 4) {
-    for (int64_t c = 0; c < columns; c += 4) {
-      const float* at = from + r * stride + c;
-      const auto a = hn::LoadU(d, at), b = hn::LoadU(d, at + stride);
-      const auto e = hn::LoadU(d, at + 2 * stride), f = hn::LoadU(d, at + 3 * stride);
+  const hn::FixedTag<int32_t, 4> bits;
+  auto magnitude = hn::Zero(bits);
+  const auto load = [&](const float* at, auto added) HWY_ATTR {
+    const auto sum = hn::Add(hn::LoadU(d, at), added);
+    magnitude = hn::Max(hn::And(hn::BitCast(bits, sum), hn::Set(bits, 0x7fffffff)), magnitude);
+    return sum;
+  };
+  for (int64_t r = 0; r < from.rows; r += 4) {
+    for (int64_t c = 0; c < from.columns; c += 4) {
+      const auto added = hn::LoadU(d, bias + c);
+      const auto a = load(from.row(r) + c, added), b = load(from.row(r + 1) + c, added);
+      const auto e = load(from.row(r + 2) + c, added), f = load(from.row(r + 3) + c, added);
       const auto ab_low = hn::InterleaveLower(d, a, b), ab_high = hn::InterleaveUpper(d, a, b);
       const auto ef_low = hn::InterleaveLower(d, e, f), ef_high = hn::InterleaveUpper(d, e, f);
-      float* out = to + c * lanes + r;
+      float* out = to + c * from.rows + r;
       hn::StoreU(join_lower(ab_low, ef_low), d, out);
-      hn::StoreU(join_upper(ab_low, ef_low), d, out + lanes);
-      hn::StoreU(join_lower(ab_high, ef_high), d, out + 2 * lanes);
-      hn::StoreU(join_upper(ab_high, ef_high), d, out + 3 * lanes);
+      hn::StoreU(join_upper(ab_low, ef_low), d, out + from.rows);
+      hn::StoreU(join_lower(ab_high, ef_high), d, out + 2 * from.rows);
+      hn::StoreU(join_upper(ab_high, ef_high), d, out + 3 * from.rows);
     }
   }
+  return hn::AllTrue(bits, hn::Lt(magnitude, hn::Set(bits, 0x7f800000)));
 }
 #endif
 
@@ -179,7 +183,6 @@ HWY_AFTER_NAMESPACE();
 #if HWY_ONCE
 namespace attend {
 
-HWY_EXPORT(ExpRowImpl);
 HWY_EXPORT(SigmoidRowImpl);
 HWY_EXPORT(ReluRowImpl);
 HWY_EXPORT(NoneRowImpl);
@@ -188,8 +191,8 @@ HWY_EXPORT(AddSparsemaxSupportImpl);
 HWY_EXPORT(RescaleFactorsImpl);
 HWY_EXPORT(MergeRowImpl);
 HWY_EXPORT(FinishRowImpl);
-HWY_EXPORT(AddBiasRowImpl);
-HWY_EXPORT(TransposeRowsImpl);
+HWY_EXPORT(AddBiasImpl);
+HWY_EXPORT(AddBiasTransposedImpl);
 HWY_EXPORT(AllFiniteImpl);
 
 void LimitSimdLanes([[maybe_unused]] int64_t lanes) {
@@ -199,9 +202,6 @@ void LimitSimdLanes([[maybe_unused]] int64_t lanes) {
 #endif
 }
 
-float ExpRow(float* scores, int64_t width, float maximum, float scale) {
-  return HWY_DYNAMIC_DISPATCH(ExpRowImpl)(scores, width, maximum, scale);
-}
 void SigmoidRow(float* scores, int64_t width) {
   HWY_DYNAMIC_DISPATCH(SigmoidRowImpl)(scores, width);
 }
@@ -222,14 +222,14 @@ void RescaleFactors(float* old, const float* now, int64_t width, float scale) {
 void MergeRow(float* y, const float* addend, int64_t width, float factor) {
   HWY_DYNAMIC_DISPATCH(MergeRowImpl)(y, addend, width, factor);
 }
-bool FinishRow(float* y, int64_t width, float factor) {
-  return HWY_DYNAMIC_DISPATCH(FinishRowImpl)(y, width, factor);
+bool FinishRow(const float* y, int64_t width, float factor, float* to) {
+  return HWY_DYNAMIC_DISPATCH(FinishRowImpl)(y, width, factor, to);
 }
-bool AddBiasRow(float* y, const float* bias, int64_t width) {
-  return HWY_DYNAMIC_DISPATCH(AddBiasRowImpl)(y, bias, width);
+bool AddBias(MatrixView<const float> from, const float* bias, MatrixView<float> to) {
+  return HWY_DYNAMIC_DISPATCH(AddBiasImpl)(from, bias, to);
 }
-void TransposeRows(const float* from, int64_t stride, int64_t lanes, int64_t columns, float* to) {
-  HWY_DYNAMIC_DISPATCH(TransposeRowsImpl)(from, stride, lanes, columns, to);
+bool AddBiasTransposed(MatrixView<const float> from, const float* bias, float* to) {
+  return HWY_DYNAMIC_DISPATCH(AddBiasTransposedImpl)(from, bias, to);
 }
 bool AllFinite(const float* values, int64_t size) {
   return HWY_DYNAMIC_DISPATCH(AllFiniteImpl)(values, size);

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "core/matrix_view.h"
+
 namespace attend {
 
 // Score rows are multiples of this: 16 floats, one AVX-512 register, one cache line.
@@ -48,6 +50,16 @@ void ReluRow(float* scores, int64_t width, float factor);  // factor * max(s, 0)
 void NoneRow(float* scores, int64_t width);                // s
 void SparsemaxRow(float* scores, int64_t width, float maximum, float threshold);  // max(s-m-t, 0)
 
+// ScanProducts, then ExpRow by the larger of `maximum` and the row's own; an empty row becomes
+// zeros.
+struct SoftmaxRowResult {
+  float maximum;
+  float sum;
+  bool finite;
+};
+SoftmaxRowResult SoftmaxProducts(float* products, int64_t width, int64_t limit, float maximum,
+                                 float scale);
+
 // Adds to `sum` and `count` those z = s - maximum that exceed `threshold`: one Newton step of
 // sparsemax solves sum_(z > t) (z - t) = 1 for t (Martins and Astudillo 2016, equation 4).
 struct SparsemaxSupport {
@@ -61,14 +73,14 @@ void AddSparsemaxSupport(const float* scores, int64_t width, float maximum, floa
 void RescaleFactors(float* old, const float* now, int64_t width, float scale);
 // y = y * factor + addend
 void MergeRow(float* y, const float* addend, int64_t width, float factor);
-// y = y * factor + 0, so that no zero is negative; whether all are finite.
-bool FinishRow(float* y, int64_t width, float factor);
-// y = y + bias; whether all are finite.
-bool AddBiasRow(float* y, const float* bias, int64_t width);
-
-// to[c * lanes + r] = from[r * stride + c] for r < lanes and c < columns, both multiples of 4; any
-// alignment.
-void TransposeRows(const float* from, int64_t stride, int64_t lanes, int64_t columns, float* to);
+// to = y * factor + 0, so that no zero is negative; whether all are finite. `to` may be y.
+bool FinishRow(const float* y, int64_t width, float factor, float* to);
+// to = from + bias [columns], row by row, for matrices of one shape; whether all sums are finite.
+// Any alignment and width.
+bool AddBias(MatrixView<const float> from, const float* bias, MatrixView<float> to);
+// to[c * rows + r] = from(r, c) + bias[c]; whether all are finite. Rows and columns are multiples
+// of 4; any alignment.
+bool AddBiasTransposed(MatrixView<const float> from, const float* bias, float* to);
 
 // Whether all of [size] are finite; any alignment and size.
 bool AllFinite(const float* values, int64_t size);

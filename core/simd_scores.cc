@@ -110,6 +110,36 @@ ScoreRowResult ScanProductsImpl(float* products, int64_t width, int64_t limit) {
   return {hn::GetLane(hn::MaxOfLanes(kD, all.maximum)), IsFinite(all.magnitude)};
 }
 
+float ExpRowImpl(float* scores, int64_t width, float maximum, float scale) {
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(kD)), step = 2 * lanes;
+  const auto m = hn::Set(kD, maximum), to_base_2 = hn::Set(kD, scale * kLog2E);
+  const auto exp_at = [&](float* at) HWY_ATTR {
+    const auto p = PowerOfTwo(kD, hn::Mul(hn::Sub(hn::Load(kD, at), m), to_base_2));
+    hn::Store(p, kD, at);
+    return p;
+  };
+  // Two at a time: the polynomial is a long chain.
+  auto even = hn::Zero(kD), odd = hn::Zero(kD);
+  int64_t j = 0;
+  for (; j + step <= width; j += step) {
+    even = hn::Add(even, exp_at(scores + j));
+    odd = hn::Add(odd, exp_at(scores + j + lanes));
+  }
+  if (j < width) even = hn::Add(even, exp_at(scores + j));
+  return hn::GetLane(hn::SumOfLanes(kD, hn::Add(even, odd)));
+}
+
+SoftmaxRowResult SoftmaxProductsImpl(float* products, int64_t width, int64_t limit, float maximum,
+                                     float scale) {
+  const ScoreRowResult row = ScanProductsImpl(products, width, limit);
+  maximum = std::max(maximum, row.maximum);
+  if (maximum == -kInfinity) {
+    std::fill_n(products, width, 0.0f);
+    return {maximum, 0, row.finite};
+  }
+  return {maximum, ExpRowImpl(products, width, maximum, scale), row.finite};
+}
+
 ScoreRowResult FinishScoresImpl(const ScoreRow& row) {
   const bool mask = row.mask != nullptr, key_mask = row.key_mask != nullptr;
   if (row.bias != nullptr) {
@@ -129,6 +159,8 @@ namespace attend {
 
 HWY_EXPORT(FinishScoresImpl);
 HWY_EXPORT(ScanProductsImpl);
+HWY_EXPORT(ExpRowImpl);
+HWY_EXPORT(SoftmaxProductsImpl);
 
 ScoreRowResult FinishScores(const ScoreRow& row) {
   return HWY_DYNAMIC_DISPATCH(FinishScoresImpl)(row);
@@ -136,6 +168,15 @@ ScoreRowResult FinishScores(const ScoreRow& row) {
 
 ScoreRowResult ScanProducts(float* products, int64_t width, int64_t limit) {
   return HWY_DYNAMIC_DISPATCH(ScanProductsImpl)(products, width, limit);
+}
+
+float ExpRow(float* scores, int64_t width, float maximum, float scale) {
+  return HWY_DYNAMIC_DISPATCH(ExpRowImpl)(scores, width, maximum, scale);
+}
+
+SoftmaxRowResult SoftmaxProducts(float* products, int64_t width, int64_t limit, float maximum,
+                                 float scale) {
+  return HWY_DYNAMIC_DISPATCH(SoftmaxProductsImpl)(products, width, limit, maximum, scale);
 }
 
 }  // namespace attend

@@ -19,7 +19,15 @@ class Workspace {
   float* Floats(int slot, int64_t size) {
     FloatBuffer& buffer = slots_[slot];
     if (buffer.size() < size) buffer = FloatBuffer(size);
+    labels_[slot] = 0;
     return buffer.data();
+  }
+  // Names what the slot holds now, so that a later tile may find it there instead of making it
+  // anew. `label` is above 0 and unique in the process.
+  void Label(int slot, int64_t label) { labels_[slot] = label; }
+  // What Label named, or null when the slot has been asked for since.
+  const float* Find(int slot, int64_t label) const {
+    return labels_[slot] == label ? slots_[slot].data() : nullptr;
   }
   int64_t bytes() const {
     int64_t floats = 0;
@@ -29,6 +37,7 @@ class Workspace {
 
  private:
   std::array<FloatBuffer, kSlots> slots_;
+  std::array<int64_t, kSlots> labels_ = {};
 };
 
 }  // namespace attend

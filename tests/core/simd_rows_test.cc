@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -97,7 +98,7 @@ TEST_F(Rows, AnAllowedNumberThatIsNotFiniteIsSeenWhereverItStands) {
       Fill(1);
       row_.data()[j] = bad;
       EXPECT_FALSE(AllFinite(row_.data(), 45)) << bad << " at " << j;
-      EXPECT_FALSE(FinishRow(row_.data(), kWidth, 1)) << bad << " at " << j;
+      EXPECT_FALSE(FinishRow(row_.data(), kWidth, 1, row_.data())) << bad << " at " << j;
     }
   }
   Fill(1);
@@ -120,20 +121,71 @@ TEST_F(Rows, NormalizersGivePlusZeroOutsideWhatIsAllowed) {
   expect_zero_at_5([&] { ExpRow(row_.data(), kWidth, 0.25f, 1); });
 }
 
+TEST_F(Rows, SoftmaxInOnePassHasTheBitsOfTwo) {
+  for (int64_t limit : {0, 1, 17, 48}) {
+    for (float before : {-kInfinity, 0.5f, 100.0f}) {
+      FloatBuffer fused(kWidth);
+      for (int64_t j = 0; j < kWidth; ++j) {
+        fused.data()[j] = row_.data()[j] = std::sin(static_cast<float>(j));
+      }
+      const float maximum = std::max(before, ScanProducts(row_.data(), kWidth, limit).maximum);
+      float sum = 0;
+      if (maximum == -kInfinity) {
+        Fill(0);
+      } else {
+        sum = ExpRow(row_.data(), kWidth, maximum, 0.125f);
+      }
+      const SoftmaxRowResult result = SoftmaxProducts(fused.data(), kWidth, limit, before, 0.125f);
+      EXPECT_TRUE(result.finite);
+      EXPECT_EQ(result.maximum, maximum);
+      EXPECT_EQ(result.sum, sum);
+      EXPECT_EQ(std::memcmp(fused.data(), row_.data(), kWidth * sizeof(float)), 0);
+    }
+  }
+  Fill(kNaN);
+  EXPECT_FALSE(SoftmaxProducts(row_.data(), kWidth, 1, 0, 1).finite);
+}
+
 TEST_F(Rows, FinishedRowsHaveNoNegativeZero) {
   Fill(-0.0f);
-  FinishRow(row_.data(), kWidth, 1);
+  FinishRow(row_.data(), kWidth, 1, row_.data());
   for (float y : row_.span()) EXPECT_FALSE(std::signbit(y));
 }
 
-TEST(TransposeRows, PutsRowsWhereColumnsWere) {
+TEST(AddBiasTransposed, PutsRowsWhereColumnsWere) {
   for (int64_t lanes : {8, 16}) {
-    std::vector<float> from(lanes * 29), to(lanes * 24, -1);
+    std::vector<float> from(lanes * 29), bias(24), to(lanes * 24, -1);
     std::iota(from.begin(), from.end(), 0.0f);
-    TransposeRows(from.data(), 29, lanes, 24, to.data());
+    std::iota(bias.begin(), bias.end(), 0.5f);
+    const MatrixView<const float> rows(from.data(), lanes, 24, 29);
+    EXPECT_TRUE(AddBiasTransposed(rows, bias.data(), to.data()));
     for (int64_t r = 0; r < lanes; ++r) {
-      for (int64_t c = 0; c < 24; ++c) EXPECT_EQ(to[c * lanes + r], from[r * 29 + c]);
+      for (int64_t c = 0; c < 24; ++c) EXPECT_EQ(to[c * lanes + r], from[r * 29 + c] + bias[c]);
     }
+    for (int64_t place : {int64_t{0}, 29 * (lanes - 1) + 23}) {
+      std::vector<float> bad = from;
+      bad[place] = kNaN;
+      EXPECT_FALSE(AddBiasTransposed({bad.data(), lanes, 24, 29}, bias.data(), to.data()));
+    }
+  }
+}
+
+TEST(AddBias, AddsToEveryRowAndLeavesWhatLiesBetweenThem) {
+  constexpr int64_t kRows = 3;
+  for (int64_t columns : {1, 7, 8, 29}) {
+    std::vector<float> from(kRows * 31), bias(columns), to(kRows * 33, -1);
+    std::iota(from.begin(), from.end(), 0.0f);
+    std::iota(bias.begin(), bias.end(), 0.5f);
+    EXPECT_TRUE(
+        AddBias({from.data(), kRows, columns, 31}, bias.data(), {to.data(), kRows, columns, 33}));
+    for (int64_t r = 0; r < kRows; ++r) {
+      for (int64_t c = 0; c < 33; ++c) {
+        EXPECT_EQ(to[r * 33 + c], c < columns ? from[r * 31 + c] + bias[c] : -1.0f);
+      }
+    }
+    from[2 * 31 + columns - 1] = kInfinity;
+    EXPECT_FALSE(
+        AddBias({from.data(), kRows, columns, 31}, bias.data(), {to.data(), kRows, columns, 33}));
   }
 }
 
