@@ -20,11 +20,11 @@ ITEMS = np.array([[1, 0, 2], [3, 1, 0], [0, 2, 1], [2, 3, 3], [1, 1, 4]], "<f4")
 
 
 @contextlib.contextmanager
-def running(command):
+def running(command, drain_delay="0s"):
     """Starts the server's command line with ports of its own and gives its address. When the block
     ends without an error, the server must drain and exit 0."""
     server = subprocess.Popen([*map(str, command), "--grpc-address", "localhost:0", "--metrics-address",
-                               "localhost:0", "--drain-delay", "0s"], stderr=subprocess.PIPE, text=True)
+                               "localhost:0", "--drain-delay", drain_delay], stderr=subprocess.PIPE, text=True)
     try:
         said = ""
         while not (listening := re.search(r" listening .*?grpc=(\S+)", said)):

@@ -1,58 +1,15 @@
 #!/usr/bin/env python3
-"""The Open Inference Protocol as the stock Triton client speaks it, against a real attend-server.
-
-    pip install numpy 'tritonclient[grpc]'
-    stock_clients_test.py BIN_DIR          the folder that holds attend-server
-
-The model has small integer weights, no scale and sparsemax: scores are integers, the weights of a row are 1/c over its
-c greatest scores and 0 elsewhere. So every expected number is exact in float32 and is compared bit by bit.
-"""
-import json
-import os
+"""The Open Inference Protocol as Triton's stock client speaks it, against a real server: run.sh runs it."""
 import queue
-import re
-import struct
-import subprocess
+import shutil
 import sys
-import tempfile
 
+import ml_dtypes  # tritonclient asks for it
 import numpy as np
 import tritonclient.grpc as triton
 from tritonclient.utils import InferenceServerException
 
-D_F, D_OUT = 3, 2
-W = {
-    "query.weight": np.array([[1, 0, 2], [0, 1, -1]], "<f4"),
-    "key.weight": np.array([[2, 1, 0], [0, -1, 1]], "<f4"),
-    "value.weight": np.array([[1, 2, 4], [8, -16, 32]], "<f4"),
-}
-ITEMS = np.array([[1, 0, 2], [3, 1, 0], [0, 2, 1], [2, 3, 3], [1, 1, 4]], "<f4")
-
-
-def write_model(folder):
-    os.makedirs(folder)
-    header, at = {}, 0
-    for name, weight in W.items():
-        header[name] = {"dtype": "F32", "shape": weight.shape, "data_offsets": [at, at + weight.nbytes]}
-        at += weight.nbytes
-    text = json.dumps(header).encode()
-    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
-        file.write(struct.pack("<Q", len(text)) + text + b"".join(w.tobytes() for w in W.values()))
-    with open(os.path.join(folder, "attend.json"), "w") as file:
-        json.dump({"kind": "attention", "scale": "none", "normalizer": "sparsemax"}, file)
-
-
-def expected(items, allowed=None):
-    """scores, weights [1, N, N] and values [N, d_out]; allowed [N, N] says which j the item i may attend to."""
-    query, key, value = (items @ W[name + ".weight"].T for name in ("query", "key", "value"))
-    scores = query @ key.T
-    if allowed is not None:
-        scores = np.where(allowed, scores, -np.inf)
-    greatest = scores == scores.max(axis=1, keepdims=True)
-    count = greatest.sum(axis=1, keepdims=True)
-    assert np.isin(count, (1, 2, 4)).all(), "the test's own items have a weight that float32 cannot hold"
-    weights = (greatest / count).astype("<f4")
-    return scores[None], weights[None], weights @ value
+from server import D_OUT, ITEMS, expected, same, serving_exact_model
 
 
 def inputs(**arrays):
@@ -63,11 +20,6 @@ def inputs(**arrays):
         tensor.set_data_from_numpy(array)
         result.append(tensor)
     return result
-
-
-def same(got, want):
-    np.testing.assert_array_equal(got, want)
-    assert got.dtype == np.float32, got.dtype
 
 
 def refused(code, word, call):
@@ -151,17 +103,75 @@ def single_calls(client):
     same(got[1, 3:], np.zeros((2, D_OUT), "<f4"))
     yield "infer: a padded batch"
 
-    same(client.infer("exact", inputs(items=ITEMS), priority=1, client_timeout=30,
-                      compression_algorithm="gzip").as_numpy("values"), values)
-    yield "infer: priority, deadline, gzip"
+    same(client.infer("exact", inputs(items=ITEMS), priority=1, timeout=30_000_000,
+                      client_timeout=30).as_numpy("values"), values)
+    yield "infer: priority, timeout and deadline"
 
-    refused("INVALID_ARGUMENT", "items", lambda: client.infer("exact", inputs(items=ITEMS[:, :2])))
-    refused("INVALID_ARGUMENT", "items", lambda: client.infer("exact", inputs(items=ITEMS * np.float32(np.nan))))
-    refused("INVALID_ARGUMENT", "sequence",
-            lambda: client.infer("exact", inputs(items=ITEMS), sequence_id=5, sequence_start=True))
-    refused("NOT_FOUND", "absent", lambda: client.infer("absent", inputs(items=ITEMS)))
-    refused("NOT_FOUND", "7", lambda: client.infer("exact", inputs(items=ITEMS), model_version="7"))
-    yield "infer: refusals have their codes and names"
+
+def tensor(name, shape, datatype, array):
+    """A tensor whose bytes are the array's, whatever its shape and datatype say."""
+    result = triton.InferInput(name, list(shape), datatype)
+    result._raw_content = array.tobytes()
+    return result
+
+
+def more_types(client):
+    scores, weights, values = expected(ITEMS)
+    half = triton.InferInput("items", list(ITEMS.shape), "FP16")
+    half.set_data_from_numpy(ITEMS.astype("<f2"))
+    same(client.infer("exact", [half]).as_numpy("values"), values)
+    brain = triton.InferInput("items", list(ITEMS.shape), "BF16")
+    brain.set_data_from_numpy(ITEMS.astype(ml_dtypes.bfloat16))
+    same(client.infer("exact", [brain]).as_numpy("values"), values)
+    double = triton.InferInput("items", list(ITEMS.shape), "FP64")
+    double.set_data_from_numpy(ITEMS.astype("<f8"))
+    same(client.infer("exact", [double]).as_numpy("values"), values)
+    yield "infer: FP16, BF16 and FP64 items"
+    wanted = triton.InferRequestedOutput("weights")
+    wanted._get_tensor().parameters["datatype"].string_param = "FP16"
+    got = client.infer("exact", inputs(items=ITEMS), outputs=[wanted]).as_numpy("weights")
+    assert got.dtype == np.float16
+    np.testing.assert_array_equal(got, weights.astype("<f2"))
+    yield "infer: an FP16 answer"
+
+
+def refusals(client):
+    def infer(*tensors, **more):
+        return lambda: client.infer("exact", list(tensors), **more)
+
+    items, = inputs(items=ITEMS)
+    invalid = lambda word, call: refused("INVALID_ARGUMENT", word, call)
+    invalid("items", infer(*inputs(items=ITEMS[:, :2])))
+    invalid("items", infer(*inputs(items=ITEMS[0])))
+    invalid("items", infer(*inputs(items=ITEMS[:0])))
+    invalid("items", infer(*inputs(items=ITEMS * np.float32(np.nan))))
+    invalid("items", infer(tensor("items", [6, 3], "FP32", ITEMS)))
+    invalid("items", infer(tensor("items", [-5, 3], "FP32", ITEMS)))
+    invalid("datatype", infer(tensor("items", [5, 3], "INT64", ITEMS)))
+    invalid("items", infer(*inputs(key_mask=np.ones(5, bool))))
+    invalid("key_mask", infer(items, *inputs(key_mask=np.ones(4, bool))))
+    invalid("attention_mask", infer(items, *inputs(attention_mask=np.ones((5, 4), bool))))
+    invalid("attention_bias", infer(items, *inputs(attention_bias=np.ones((4, 5), "<f4"))))
+    invalid("lengths", infer(items, *inputs(lengths=np.ones(1, "<i4"))))
+    invalid("lengths", infer(*inputs(items=ITEMS[None], lengths=np.array([6], "<i4"))))
+    invalid("lengths", infer(*inputs(items=ITEMS[None], lengths=np.array([5, 5], "<i4"))))
+    yield "infer: refused shapes and sizes name the tensor"
+    invalid("twice", infer(items, items))
+    invalid("extra", infer(items, *inputs(extra=ITEMS)))
+    invalid("absent", infer(items, outputs=[triton.InferRequestedOutput("absent")]))
+    invalid("classification", infer(items, outputs=[triton.InferRequestedOutput("values", class_count=2)]))
+    invalid("sequence", infer(items, sequence_id=5, sequence_start=True))
+    shared = triton.InferInput("items", [5, 3], "FP32")
+    shared.set_shared_memory("region", ITEMS.nbytes)
+    invalid("shared memory", infer(shared))
+    yield "infer: what is unknown or not supported is refused by name"
+    refused("NOT_FOUND", "absent", lambda: client.infer("absent", [items]))
+    refused("NOT_FOUND", "7", lambda: client.infer("exact", [items], model_version="7"))
+    refused("DEADLINE_EXCEEDED", "", infer(*inputs(items=np.tile(ITEMS, (2000, 1))), timeout=1))
+    refused("UNIMPLEMENTED", "", client.get_system_shared_memory_status)
+    refused("UNIMPLEMENTED", "", client.get_log_settings)
+    refused("UNIMPLEMENTED", "", client.get_trace_settings)
+    yield "infer: NOT_FOUND, DEADLINE_EXCEEDED; other calls: UNIMPLEMENTED"
 
 
 def concurrent_calls(client):
@@ -212,32 +222,42 @@ def statistics(client):
     yield "get_inference_statistics"
 
 
+def control(client, folder):
+    """With --allow-model-control."""
+    client.unload_model("exact")
+    assert not client.is_model_ready("exact")
+    assert not client.is_server_ready()
+    assert not client.get_model_repository_index().models
+    refused("NOT_FOUND", "exact", lambda: client.infer("exact", inputs(items=ITEMS)))
+    refused("NOT_FOUND", "exact", lambda: client.unload_model("exact"))
+    client.load_model("exact")
+    assert client.is_model_ready("exact", "1")
+    same(client.infer("exact", inputs(items=ITEMS)).as_numpy("values"), expected(ITEMS)[2])
+    yield "unload_model, load_model"
+    shutil.copytree(folder, folder.parent / "2")
+    client.load_model("exact")
+    assert list(client.get_model_metadata("exact").versions) == ["1", "2"]
+    assert client.infer("exact", inputs(items=ITEMS)).get_response().model_version == "2"
+    assert client.infer("exact", inputs(items=ITEMS), model_version="1").get_response().model_version == "1"
+    client.unload_model("exact", unload_dependents=True)
+    assert not client.get_model_repository_index().models
+    yield "load_model: a new version; unload_model: all of them"
+    refused("NOT_FOUND", "absent", lambda: client.load_model("absent"))
+    refused("INVALID_ARGUMENT", "parameters", lambda: client.load_model("exact", config='{"backend": "onnx"}'))
+    yield "load_model: refusals"
+
+
 def main():
     if len(sys.argv) != 2:
-        sys.exit("usage: stock_clients_test.py BIN_DIR")
-    with tempfile.TemporaryDirectory() as repository:
-        write_model(os.path.join(repository, "exact", "1"))
-        server = subprocess.Popen(
-            [os.path.join(sys.argv[1], "attend-server"), "--model-repository", repository, "--grpc-address",
-             "localhost:0", "--metrics-address", "localhost:0", "--drain-delay", "0s", "--threads", "2"],
-            stderr=subprocess.PIPE, text=True)
-        try:
-            said = ""
-            while not (listening := re.search(r" listening .*?grpc=(\S+)", said)):
-                line = server.stderr.readline()
-                assert line, "the server did not start: " + said
-                said += line
-            with triton.InferenceServerClient(listening[1]) as client:
-                for part in (descriptions, single_calls, concurrent_calls, statistics):
-                    for checked in part(client):
-                        print("ok", checked, flush=True)
-            server.terminate()
-            server.communicate(timeout=60)
-            assert server.returncode == 0, f"exit {server.returncode} after SIGTERM"
-            print("ok SIGTERM with exit 0")
-        finally:
-            server.kill()
-            server.wait()
+        sys.exit("usage: triton_test.py BIN_DIR")
+    with serving_exact_model(sys.argv[1]) as (address, _), triton.InferenceServerClient(address) as client:
+        for part in (descriptions, single_calls, more_types, refusals, concurrent_calls, statistics):
+            for checked in part(client):
+                print("ok", checked, flush=True)
+    with serving_exact_model(sys.argv[1], "--allow-model-control") as (address, folder):
+        with triton.InferenceServerClient(address) as client:
+            for checked in control(client, folder):
+                print("ok", checked, flush=True)
 
 
 if __name__ == "__main__":
