@@ -3,7 +3,6 @@
 #include <absl/strings/str_cat.h>
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -14,6 +13,7 @@
 #include "core/mutex.h"
 #include "server/rpc/completion_queue.h"
 #include "server/rpc/credentials.h"
+#include "server/rpc/health.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream_call.h"
@@ -22,9 +22,8 @@ namespace attend {
 namespace {
 
 // Once a process, before the first server is built.
-void EnableHealthAndReflection() {
+void EnableReflection() {
   static const bool enabled = [] {
-    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     return true;
   }();
@@ -48,6 +47,7 @@ struct GrpcServer::Impl {
   LiveCalls live;
   LiveStreams streams;
   std::unique_ptr<Services> services;
+  Health health{Services::Names()};
   std::string host;
   int port = 0;
   std::unique_ptr<Pollers> pollers;
@@ -64,7 +64,7 @@ struct GrpcServer::Impl {
 
 bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
                              std::shared_ptr<grpc::ServerCredentials> credentials) {
-  EnableHealthAndReflection();
+  EnableReflection();
   grpc::ServerBuilder builder;
   // Without this a second server would take the same port and half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -77,7 +77,11 @@ bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
   LimitConnections(&builder);
   builder.AddListeningPort(options.address, std::move(credentials), &port);
   services->Register(&builder);
-  pollers = std::make_unique<Pollers>(builder.AddCompletionQueue(), options.pollers);
+  health.Register(&builder);
+  // One carries more calls than four workers compute; each more costs switches between them.
+  const int threads =
+      options.pollers > 0 ? options.pollers : std::max(1, serving.batcher->threads() / 4);
+  pollers = std::make_unique<Pollers>(builder.AddCompletionQueue(), threads);
   server = builder.BuildAndStart();
   return server != nullptr && port != 0;
 }
@@ -102,6 +106,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   }
   server->SetServing(false);
   impl.services->AcceptAll(impl.pollers->queue());
+  impl.health.AcceptAll(impl.pollers->queue());
   impl.pollers->Start();
   return server;
 }
@@ -116,10 +121,7 @@ GrpcServer::~GrpcServer() {
 std::string GrpcServer::address() const { return absl::StrCat(impl_->host, ":", impl_->port); }
 
 void GrpcServer::Impl::TellHealth() {
-  const bool healthy = serving_wanted && !stalled;
-  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
-  for (const std::string& name : Services::Names()) health->SetServingStatus(name, healthy);
-  health->SetServingStatus("", healthy);
+  health.SetServing(serving_wanted && !stalled);
 }
 
 void GrpcServer::SetServing(bool serving) {

@@ -21,7 +21,7 @@ struct TlsFiles {
 struct GrpcServerOptions {
   std::string address = "localhost:8001";  // port 0: any free one
   TlsFiles tls = {};
-  int pollers = 2;
+  int pollers = 0;  // threads that poll for calls; 0: by the number of workers
 };
 
 // Thread-safe.

@@ -150,6 +150,42 @@ TEST(AttendService, HealthTellsOfTheServerAndOfEachService) {
   }
 }
 
+TEST(AttendService, HealthOfAnUnknownServiceIsNotFound) {
+  RunningServer server;
+  const auto stub = grpc::health::v1::Health::NewStub(server.channel());
+  grpc::ClientContext context;
+  grpc::health::v1::HealthCheckRequest request;
+  grpc::health::v1::HealthCheckResponse response;
+  request.set_service("nosuch");
+  EXPECT_EQ(stub->Check(&context, request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST(AttendService, WhoWatchesHealthIsToldOfEachChange) {
+  using Response = grpc::health::v1::HealthCheckResponse;
+  RunningServer server;
+  const auto stub = grpc::health::v1::Health::NewStub(server.channel());
+  grpc::ClientContext context, unknown_context;
+  grpc::health::v1::HealthCheckRequest request;
+  Response response;
+  const auto watch = stub->Watch(&context, request);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), Response::SERVING);
+  server.grpc().SetServing(false);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), Response::NOT_SERVING);
+  server.grpc().SetServing(true);
+  ASSERT_TRUE(watch->Read(&response));
+  EXPECT_EQ(response.status(), Response::SERVING);
+  context.TryCancel();
+  EXPECT_FALSE(watch->Read(&response));
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
+
+  request.set_service("nosuch");
+  const auto unknown = stub->Watch(&unknown_context, request);
+  ASSERT_TRUE(unknown->Read(&response));
+  EXPECT_EQ(response.status(), Response::SERVICE_UNKNOWN);
+}
+
 TEST(AttendService, EveryExchangeIsToldOnce) {
   RunningServer server;
   PendingCall answered(server, MakeQuestion(3));
