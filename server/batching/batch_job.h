@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +12,10 @@
 #include "server/batching/pending_request.h"
 
 namespace attend {
+
+// What the calling thread has computed so far. A tile is measured by it, not by the clock: what
+// others did on the worker's CPU meanwhile is not the tile's cost.
+using ThreadTime = std::function<std::chrono::nanoseconds()>;
 
 // Keeps the model alive until its job is gone, and adds up what the job's tiles take.
 class BatchJob : public Job {
@@ -22,10 +27,10 @@ class BatchJob : public Job {
   };
   // `ended` is called once, when the job is let go; without any lock.
   BatchJob(std::shared_ptr<const ServedModel> model, std::shared_ptr<Job> job,
-           std::function<Clock::time_point()> now, std::function<void(const Measured&)> ended)
+           ThreadTime thread_time, std::function<void(const Measured&)> ended)
       : model_(std::move(model)),
         job_(std::move(job)),
-        now_(std::move(now)),
+        thread_time_(std::move(thread_time)),
         ended_(std::move(ended)) {}
   ~BatchJob() override {
     ended_({static_cast<double>(nanoseconds_.load()) * 1e-9, flop_, !disturbed_.load()});
@@ -34,9 +39,9 @@ class BatchJob : public Job {
   int64_t runnable() const override { return job_->runnable(); }
   bool Claim(Tile* tile) override { return job_->Claim(tile); }
   void Run(const Tile& tile, Workspace& workspace) override {
-    const Clock::time_point start = now_();
+    const std::chrono::nanoseconds start = thread_time_();
     job_->Run(tile, workspace);
-    nanoseconds_ += std::chrono::nanoseconds(now_() - start).count();
+    nanoseconds_ += (thread_time_() - start).count();
   }
   void Fail(const Tile& tile, const absl::Status& status) override {
     disturbed_ = true;
@@ -55,7 +60,7 @@ class BatchJob : public Job {
  private:
   const std::shared_ptr<const ServedModel> model_;
   const std::shared_ptr<Job> job_;
-  const std::function<Clock::time_point()> now_;
+  const ThreadTime thread_time_;
   const std::function<void(const Measured&)> ended_;
   std::atomic<int64_t> nanoseconds_{0};
   double flop_ = 0;  // guarded by the executor's lock

@@ -1,10 +1,14 @@
 #include "server/batching/batcher.h"
 
+#include <absl/functional/function_ref.h>
 #include <absl/strings/str_cat.h>
+#include <time.h>
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <limits>
+#include <new>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -13,7 +17,6 @@
 #include "core/cpu_quota.h"
 #include "core/memory_limit.h"
 #include "core/mutex.h"
-#include "server/batching/batch_job.h"
 #include "server/batching/byte_budget.h"
 #include "server/batching/request_queue.h"
 #include "server/batching/stall_watch.h"
@@ -32,6 +35,18 @@ std::chrono::nanoseconds Nanoseconds(double seconds) {
   return std::chrono::nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 
+// What the allocator and oneDNN throw, as a status.
+absl::Status Caught(absl::FunctionRef<void()> work) {
+  try {
+    work();
+    return absl::OkStatus();
+  } catch (const std::bad_alloc&) {
+    return absl::ResourceExhaustedError("not enough memory for this batch");
+  } catch (const std::exception& e) {
+    return absl::InternalError(absl::StrCat("starting a batch failed: ", e.what()));
+  }
+}
+
 int Threads(const BatcherOptions& options) {
   return options.threads > 0 ? options.threads : UsableCpus();
 }
@@ -41,6 +56,12 @@ int64_t MaxQueuedBytes(const BatcherOptions& options) {
 }
 
 }  // namespace
+
+std::chrono::nanoseconds ThisThreadsTime() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+}
 
 struct Batcher::Impl {
   Impl(const BatcherOptions& options, BatchObserver* observer)
@@ -52,6 +73,9 @@ struct Batcher::Impl {
 
   QueueOptions MakeQueueOptions();
   bool StartBatch();
+  // An error or an exception means that no job was submitted.
+  absl::Status Submit(const std::shared_ptr<RunningBatch>& batch,
+                      std::vector<SequenceInput> inputs);
   void Execute(Orders orders);
   void RunTimer();
   void ArmTimer();
@@ -112,37 +136,50 @@ void Batcher::Impl::Execute(Orders orders) {
 }
 
 bool Batcher::Impl::StartBatch() {
-  std::optional<TakenBatch> taken = queue.Take(options.now());
+  std::optional<TakenBatch> taken;
+  const absl::Status short_of_memory = Caught([&] { taken = queue.Take(options.now()); });
+  if (!short_of_memory.ok()) {
+    Orders orders;
+    queue.EndNext(short_of_memory, options.now(), orders);
+    Execute(std::move(orders));
+    return true;
+  }
   if (!taken) return false;
   const std::shared_ptr<RunningBatch> batch = taken->batch;
+  absl::Status status;
+  status.Update(Caught([&] { status = Submit(batch, std::move(taken->inputs)); }));
+  if (!status.ok()) {
+    Orders orders;
+    for (int64_t b = 0; b < static_cast<int64_t>(batch->handles.size()); ++b) {
+      queue.Finish(*batch, b, status, options.now(), orders);
+    }
+    Execute(std::move(orders));
+  }
+  return true;
+}
+
+absl::Status Batcher::Impl::Submit(const std::shared_ptr<RunningBatch>& batch,
+                                   std::vector<SequenceInput> inputs) {
   const ServedModel& served = *batch->model;
   double flop = 0;
   CostTerms terms;
-  for (const SequenceInput& input : taken->inputs) {
+  for (const SequenceInput& input : inputs) {
     flop += served.model->Cost(input.num_items(), input.causal);
     terms += TermsOf(*served.model, input.num_items(), input.causal);
   }
   observer->OnBatchStarted({served.name, served.version,
                             static_cast<int64_t>(batch->handles.size()), batch->items, flop,
                             Nanoseconds(batch->cost)});
-
   auto forward =
-      served.model->Forward(PackedBatch(std::move(taken->inputs)),
+      served.model->Forward(PackedBatch(std::move(inputs)),
                             [this, batch](int64_t b, absl::StatusOr<SequenceOutput> output) {
                               Orders orders;
                               queue.Finish(*batch, b, std::move(output), options.now(), orders);
                               Execute(std::move(orders));
                             });
-  if (!forward.ok()) {
-    Orders orders;
-    for (int64_t b = 0; b < static_cast<int64_t>(batch->handles.size()); ++b) {
-      queue.Finish(*batch, b, forward.status(), options.now(), orders);
-    }
-    Execute(std::move(orders));
-    return true;
-  }
+  if (!forward.ok()) return forward.status();
   auto job = std::make_shared<BatchJob>(
-      batch->model, *std::move(forward), options.now,
+      batch->model, *std::move(forward), options.thread_time,
       [this, model = batch->model, cost = batch->cost, terms](const BatchJob::Measured& measured) {
         if (measured.whole) model->cost->Learn(*model->model, terms, measured.seconds);
         observer->OnBatchFinished({model->name, model->version, Nanoseconds(cost),
@@ -152,7 +189,7 @@ bool Batcher::Impl::StartBatch() {
   queue.Attach(*batch, job, orders);
   Execute(std::move(orders));
   executor->Submit(std::move(job), batch->rank, flop);
-  return true;
+  return absl::OkStatus();
 }
 
 void Batcher::Impl::Tick() {

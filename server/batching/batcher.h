@@ -10,10 +10,14 @@
 #include <memory>
 
 #include "core/executor.h"
+#include "server/batching/batch_job.h"
 #include "server/batching/batch_observer.h"
 #include "server/batching/pending_request.h"
 
 namespace attend {
+
+// CPU time of the calling thread.
+std::chrono::nanoseconds ThisThreadsTime();
 
 struct BatcherOptions {
   int threads = 0;  // 0: what the container may use
@@ -32,7 +36,9 @@ struct BatcherOptions {
   std::chrono::milliseconds ageing{1000};
   // The observer hears of a stall when there was work and no tile done for so long; 0: never.
   std::chrono::milliseconds stall_timeout{10000};
-  std::function<Clock::time_point()> now = Clock::now;  // tests pass their own
+  // Tests pass their own.
+  std::function<Clock::time_point()> now = Clock::now;
+  ThreadTime thread_time = ThisThreadsTime;
 };
 
 // A request's name for Cancel.

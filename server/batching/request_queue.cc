@@ -159,9 +159,13 @@ std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {
     Publish(now);
     return std::nullopt;
   }
+  // All memory comes first: when there is none, nothing has changed.
   const LaneKey lane = outlook.next->lane;
   PlannedBatch plan = Plan(lane, queued_.lanes().at(lane), options_.policy);
   TakenBatch taken{std::make_shared<RunningBatch>(), {}};
+  for (const uint64_t handle : plan.handles) {
+    taken.inputs.push_back(live_.at(handle)->request.input);
+  }
   RunningBatch& batch = *taken.batch;
   for (int64_t b = 0; b < static_cast<int64_t>(plan.handles.size()); ++b) {
     Live& live = *live_.at(plan.handles[b]);
@@ -170,7 +174,6 @@ std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {
     live.batch = taken.batch;
     live.sequence = b;
     batch.model = live.request.model;
-    taken.inputs.push_back(live.request.input);
   }
   batch.handles = std::move(plan.handles);
   batch.items = plan.items;
@@ -183,6 +186,16 @@ std::optional<TakenBatch> RequestQueue::Take(Clock::time_point now) {
   queued_.DropIdleLanes(options_.virtual_time());
   Publish(now);
   return taken;
+}
+
+void RequestQueue::EndNext(const absl::Status& status, Clock::time_point now, Orders& orders) {
+  MutexLock lock(&mutex_);
+  const Outlook outlook = Look(queued_, now, options_.policy);
+  if (outlook.next) {
+    const Lane& lane = queued_.lanes().at(outlook.next->lane);
+    End(*live_.at(lane.by_due().begin()->second.handle), status, orders);
+  }
+  Publish(now);
 }
 
 void RequestQueue::Attach(RunningBatch& batch, const std::shared_ptr<Job>& job, Orders& orders) {
@@ -304,10 +317,16 @@ void RequestQueue::LeaveQueue(const Live& live) {
 }
 
 void RequestQueue::SetAlarm(Live& live, Clock::time_point alarm) {
-  const bool had = live.alarm != Clock::time_point::max();
-  if (had) alarms_.erase({live.alarm, live.entry.handle});
+  auto node = alarms_.extract({live.alarm, live.entry.handle});
   live.alarm = alarm;
-  if (alarm != Clock::time_point::max()) alarms_.insert({alarm, live.entry.handle});
+  if (alarm == Clock::time_point::max()) return;
+  if (node.empty()) {
+    alarms_.insert({alarm, live.entry.handle});
+  } else {
+    // Without a new allocation, which could fail.
+    node.value() = {alarm, live.entry.handle};
+    alarms_.insert(std::move(node));
+  }
 }
 
 bool RequestQueue::Wants(double next_key) const { return head_key_.load() < next_key; }

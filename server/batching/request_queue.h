@@ -83,8 +83,10 @@ class RequestQueue {
   // How long the workers need for what is queued and running.
   std::chrono::milliseconds RetryAfter() const;
 
-  // The next batch, if one may go now.
+  // The next batch, if one may go now. std::bad_alloc changes nothing.
   std::optional<TakenBatch> Take(Clock::time_point now);
+  // Ends the request that would go next, if one may, with `status`.
+  void EndNext(const absl::Status& status, Clock::time_point now, Orders& orders);
   // The batch has become a job: orders it to leave out what ended meanwhile.
   void Attach(RunningBatch& batch, const std::shared_ptr<Job>& job, Orders& orders);
   // The batch's sequence b has been computed, or never will be.

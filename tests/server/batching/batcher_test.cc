@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <deque>
 #include <memory>
 #include <new>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -98,6 +100,52 @@ TEST_F(BatcherTest, ComputeLastsFromTheBatchsStartToTheRequestsOwnLastTile) {
   second.Await();
   EXPECT_EQ(first.timing().compute, milliseconds(3));
   EXPECT_EQ(second.timing().compute, milliseconds(6));
+}
+
+TEST_F(BatcherTest, ABatchThatFindsNoMemoryFailsAloneAndTheNextOneIsComputed) {
+  Batcher& batcher = Start();
+  Hold(batcher);
+  model_.fake->on_forward = [&] {
+    model_.fake->on_forward = nullptr;
+    throw std::bad_alloc();
+  };
+  const std::vector<Fate*> fates = NewFates(2);
+  for (Fate* fate : fates) batcher.Enqueue(Request(model_, 1, *fate));
+  Release();
+  for (Fate* fate : fates) {
+    fate->Await();
+    EXPECT_EQ(fate->status().code(), absl::StatusCode::kResourceExhausted);
+  }
+  Fate& next = NewFate();
+  batcher.Enqueue(Request(model_, 1, next));
+  next.Await();
+  EXPECT_TRUE(next.status().ok());
+}
+
+TEST_F(BatcherTest, WhatABatchsStartThrowsElseIsAnErrorOfOurs) {
+  Batcher& batcher = Start();
+  model_.fake->on_forward = [] { throw std::runtime_error("could not create a primitive"); };
+  Fate& fate = NewFate();
+  batcher.Enqueue(Request(model_, 1, fate));
+  fate.Await();
+  EXPECT_EQ(fate.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(std::string(fate.status().message()), HasSubstr("could not create a primitive"));
+}
+
+TEST_F(BatcherTest, ABatchCostsWhatItsTilesComputeNotWhatTheClockSays) {
+  std::atomic<std::chrono::nanoseconds> computed{std::chrono::nanoseconds(0)};
+  Batcher& batcher = Start({.thread_time = [&] { return computed.load(); }});
+  model_.fake->on_tile = [&](const SequenceInput&) {
+    clock_.Advance(milliseconds(500));  // the worker lost its CPU
+    computed = computed.load() + milliseconds(2);
+  };
+  Hold(batcher);
+  const std::vector<Fate*> fates = NewFates(3);
+  for (Fate* fate : fates) batcher.Enqueue(Request(model_, 1, *fate));
+  Release();
+  for (Fate* fate : fates) fate->Await();
+  while (observer_.measured().size() < 2) std::this_thread::yield();
+  EXPECT_EQ(observer_.measured().back(), milliseconds(6));
 }
 
 TEST_F(BatcherTest, ABatchHoldsRequestsOfOneVersionOfOneModel) {

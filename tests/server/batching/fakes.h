@@ -129,6 +129,7 @@ class FakeModel : public Model {
   absl::StatusOr<std::shared_ptr<Job>> Forward(PackedBatch batch,
                                                SequenceDone done) const override {
     if (!forward_status.ok()) return forward_status;
+    if (on_forward) on_forward();
     std::vector<double> costs;
     for (int64_t b = 0; b < batch.num_sequences(); ++b) {
       costs.push_back(Cost(batch.sequence(b).num_items(), false));
@@ -142,6 +143,7 @@ class FakeModel : public Model {
   }
 
   absl::Status forward_status;
+  std::function<void()> on_forward;
   std::function<void(const SequenceInput&)> on_tile;
   mutable Gate gate;  // every tile that is computed passes it
   mutable std::atomic<int> forwards{0};
@@ -227,6 +229,10 @@ class RecordingObserver : public BatchObserver {
     MutexLock lock(&mutex_);
     batches_.push_back(facts.requests);
   }
+  void OnBatchFinished(const BatchCostFacts& facts) override {
+    MutexLock lock(&mutex_);
+    measured_.push_back(facts.measured);
+  }
   void OnRequestComputed(const RequestFacts&) override { ++computed; }
   void OnRequestRefused(const std::string&, RefusalReason reason) override {
     MutexLock lock(&mutex_);
@@ -239,6 +245,10 @@ class RecordingObserver : public BatchObserver {
   std::vector<bool> stalls() const {
     MutexLock lock(&mutex_);
     return stalls_;
+  }
+  std::vector<std::chrono::nanoseconds> measured() const {
+    MutexLock lock(&mutex_);
+    return measured_;
   }
   std::vector<int64_t> batches() const {
     MutexLock lock(&mutex_);
@@ -253,6 +263,7 @@ class RecordingObserver : public BatchObserver {
  private:
   mutable Mutex mutex_;
   std::vector<int64_t> batches_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::chrono::nanoseconds> measured_ ABSL_GUARDED_BY(mutex_);
   std::vector<bool> stalls_ ABSL_GUARDED_BY(mutex_);
   std::vector<RefusalReason> refusals_ ABSL_GUARDED_BY(mutex_);
 };
