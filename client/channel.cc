@@ -112,12 +112,13 @@ std::string ServiceConfig(const ChannelOptions& options) {
     absl::StrAppend(&config, R"(, "healthCheckConfig": {"serviceName": ""})");
   }
   if (retry.max_attempts > 1) {
-    absl::StrAppendFormat(
-        &config,
-        R"(, "methodConfig": [{"name": [{"service": "attend.v1.Attention"}], "retryPolicy": )"
-        R"({"maxAttempts": %d, "initialBackoff": "%.3fs", "maxBackoff": "%.3fs",)"
-        R"( "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}])",
-        std::min(retry.max_attempts, 5), Seconds(retry.first_backoff), Seconds(retry.max_backoff));
+    absl::StrAppendFormat(&config,
+                          R"(, "methodConfig": [{"name": [{"service": "attend.v1.Attention"},)"
+                          R"( {"service": "inference.GRPCInferenceService"}], "retryPolicy": )"
+                          R"({"maxAttempts": %d, "initialBackoff": "%.3fs", "maxBackoff": "%.3fs",)"
+                          R"( "backoffMultiplier": 2, "retryableStatusCodes": ["UNAVAILABLE"]}}])",
+                          std::min(retry.max_attempts, 5), Seconds(retry.first_backoff),
+                          Seconds(retry.max_backoff));
   }
   return config + "}";
 }

@@ -32,7 +32,7 @@ struct Question {
   std::vector<std::string> names;  // [N]
 };
 
-absl::StatusOr<Question> Ask(AttendClient& client, const ExplainFlags& flags) {
+absl::StatusOr<Question> Ask(ServerCalls& client, const ExplainFlags& flags) {
   Question question;
   const ModelName model = ParseModelName(flags.model);
   v1::AttendRequest& request = question.request;
@@ -44,6 +44,11 @@ absl::StatusOr<Question> Ask(AttendClient& client, const ExplainFlags& flags) {
       question.names.push_back(absl::StrCat(i));
     }
   } else {
+    if (flags.connection.protocol == Protocol::kOip) {
+      return absl::InvalidArgumentError(
+          "words: the Open Inference Protocol does not tell which items a model names; give "
+          "--items FILE.npy, or use --protocol attend");
+    }
     const auto info = client.GetModel(model.name, model.version, flags.connection.ToCallOptions());
     if (!info.ok()) return info.status();
     question.names =
@@ -118,7 +123,7 @@ absl::Status PrintJson(const v1::AttendResponse& answer, const std::vector<HeadW
 }
 
 int Run(const ExplainFlags& flags) {
-  const auto client = AttendClient::Create(flags.connection.ToChannelOptions());
+  const auto client = flags.connection.Connect();
   if (!client.ok()) return Report(client.status());
   const absl::StatusOr<Question> question = Ask(**client, flags);
   if (!question.ok()) return Report(question.status());

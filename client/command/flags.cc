@@ -5,8 +5,13 @@
 #include <absl/strings/str_replace.h>
 #include <absl/time/time.h>
 
+#include <map>
+
 namespace attend::client {
 namespace {
+
+const std::map<std::string, Protocol> kProtocols = {{"attend", Protocol::kAttend},
+                                                    {"oip", Protocol::kOip}};
 
 // A finite duration of whole milliseconds, 0 or more.
 bool ParseMilliseconds(const std::string& text, std::chrono::milliseconds* value) {
@@ -17,6 +22,19 @@ bool ParseMilliseconds(const std::string& text, std::chrono::milliseconds* value
   }
   *value = absl::ToChronoMilliseconds(duration);
   return true;
+}
+
+// The server has flags of some names too, and `load --json` takes a file where the others' --json
+// is a switch: one variable must not mean both.
+std::string EnvironmentVariable(const std::string& command, const std::string& flag) {
+  std::string name = flag;
+  if (flag == "threads" || flag == "max-message-bytes" || flag == "tls-certificate" ||
+      flag == "tls-key") {
+    name = "client-" + flag;
+  } else if (command == "load" && flag == "json") {
+    name = "load-json";
+  }
+  return "ATTEND_" + absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}}));
 }
 
 }  // namespace
@@ -48,6 +66,11 @@ void ConnectionFlags::AddTo(CLI::App& app) {
       ->allow_extra_args(false)  // else it would eat the positional arguments after it
       ->type_name("HOST:PORT")
       ->capture_default_str()
+      ->group(kGroup);
+  app.add_option("--protocol", protocol, "attend, or oip: the Open Inference Protocol v2")
+      ->transform(CLI::CheckedTransformer(kProtocols))
+      ->type_name("NAME")
+      ->default_str("attend")
       ->group(kGroup);
   AddDuration(app, "--deadline", &deadline, "how long a call may take")->group(kGroup);
   app.add_option("--attempts", attempts, "how often a call that no server took is sent at most")
@@ -88,7 +111,7 @@ void NameEnvironmentVariables(CLI::App& app) {
     if (option->get_lnames().empty() || option == app.get_help_ptr()) continue;
     const std::string& name = option->get_lnames().front();
     if (name == "version") continue;
-    option->envname("ATTEND_" + absl::AsciiStrToUpper(absl::StrReplaceAll(name, {{"-", "_"}})));
+    option->envname(EnvironmentVariable(app.get_name(), name));
   }
 }
 

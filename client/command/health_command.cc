@@ -19,7 +19,7 @@ struct HealthFlags {
 };
 
 // Asks until the server serves or `wait` is over; asks once at least.
-absl::Status WaitUntilServing(AttendClient& client, const HealthFlags& flags) {
+absl::Status WaitUntilServing(ServerCalls& client, const HealthFlags& flags) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point end = Clock::now() + flags.wait;
   while (true) {
@@ -36,7 +36,7 @@ absl::Status WaitUntilServing(AttendClient& client, const HealthFlags& flags) {
 int Run(const HealthFlags& flags) {
   ChannelOptions options = flags.connection.ToChannelOptions();
   options.leave_out_unhealthy = false;
-  absl::StatusOr<std::unique_ptr<AttendClient>> client = AttendClient::Create(options);
+  const auto client = MakeServerCalls(flags.connection.protocol, options);
   if (!client.ok()) return Report(client.status());
   const absl::Status status = WaitUntilServing(**client, flags);
   if (status.ok()) std::puts("SERVING");

@@ -41,13 +41,15 @@ absl::StatusOr<v1::AttendRequest> MakeRequest(const InferFlags& flags) {
 }
 
 absl::Status WriteFacts(const std::string& path, const v1::AttendResponse& answer) {
-  const nlohmann::ordered_json facts = {{"request_id", answer.request_id()},
-                                        {"model", answer.model()},
-                                        {"version", answer.version()},
-                                        {"queue_us", answer.timing().queue_us()},
-                                        {"compute_us", answer.timing().compute_us()},
-                                        {"batch_requests", answer.timing().batch_requests()},
-                                        {"batch_items", answer.timing().batch_items()}};
+  nlohmann::ordered_json facts = {{"request_id", answer.request_id()},
+                                  {"model", answer.model()},
+                                  {"version", answer.version()}};
+  if (answer.has_timing()) {
+    facts["queue_us"] = answer.timing().queue_us();
+    facts["compute_us"] = answer.timing().compute_us();
+    facts["batch_requests"] = answer.timing().batch_requests();
+    facts["batch_items"] = answer.timing().batch_items();
+  }
   std::ofstream out(path, std::ios::trunc);
   out << facts.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << "\n";
   out.close();
@@ -78,7 +80,7 @@ int Run(const InferFlags& flags) {
     return Report(absl::InvalidArgumentError(
         absl::StrCat("--out: '", flags.out, "' can't be made: ", error.message())));
   }
-  const auto client = AttendClient::Create(flags.connection.ToChannelOptions());
+  const auto client = flags.connection.Connect();
   if (!client.ok()) return Report(client.status());
   const auto answer = (*client)->Attend(*request, flags.connection.ToCallOptions());
   if (!answer.ok()) return Report(answer.status());

@@ -131,7 +131,7 @@ void LoadFlags::AddTo(CLI::App& app) {
 absl::StatusOr<LoadPlan> MakeLoadPlan(const LoadFlags& flags) {
   LoadPlan plan;
   if (absl::Status status = PlanCalls(flags, &plan); !status.ok()) return status;
-  const auto client = AttendClient::Create(flags.connection.ToChannelOptions());
+  const auto client = flags.connection.Connect();
   if (!client.ok()) return client.status();
   const ModelName model = ParseModelName(flags.model);
   const auto info =
@@ -140,6 +140,7 @@ absl::StatusOr<LoadPlan> MakeLoadPlan(const LoadFlags& flags) {
   if (absl::Status status = CheckLongest(Longest(plan), *info, flags); !status.ok()) return status;
   plan.options = ToLoadOptions(flags, plan);
   plan.target = {.channel = flags.connection.ToChannelOptions(),
+                 .protocol = flags.connection.protocol,
                  .channels = flags.channels,
                  .threads = flags.threads,
                  .max_open_calls = std::max(flags.max_open_calls, flags.concurrency),

@@ -37,7 +37,8 @@ std::string PercentilesText(const Histogram& values) {
     const std::optional<double> ms = PercentileMs(values, p.percentile);
     absl::StrAppend(&text, p.label, " ", ms ? absl::StrFormat("%.3f", *ms) : "-", "  ");
   }
-  return absl::StrCat(text, "max ", absl::StrFormat("%.3f", values.max() / 1e6));
+  return absl::StrCat(text, "max ",
+                      values.count() > 0 ? absl::StrFormat("%.3f", values.max() / 1e6) : "-");
 }
 
 std::string ErrorsText(const LoadResult& result) {

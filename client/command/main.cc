@@ -10,7 +10,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.failure_message(CLI::FailureMessage::simple);
   app.footer(
-      "Every --some-flag can also be given as the variable ATTEND_SOME_FLAG.\n"
+      "Every --some-flag can also be given as the variable that its --help names.\n"
       "Exit codes: 0 done; 2 the request is wrong; 3 unavailable or too late; 4 the server "
       "failed.\n"
       "Examples:\n"

@@ -26,7 +26,14 @@ std::vector<std::string> ItemNames(const v1::ModelInfo& info) {
   return names;
 }
 
-nlohmann::ordered_json ToJson(const v1::ModelInfo& info) {
+// What the Open Inference Protocol tells.
+nlohmann::ordered_json ToOipJson(const v1::ModelInfo& info) {
+  return {{"name", info.name()}, {"version", info.version()}, {"kind", info.kind()},
+          {"d_f", info.d_f()},   {"d_out", info.d_out()},     {"num_heads", info.num_heads()}};
+}
+
+nlohmann::ordered_json ToJson(const v1::ModelInfo& info, Protocol protocol) {
+  if (protocol == Protocol::kOip) return ToOipJson(info);
   return {{"name", info.name()},
           {"version", info.version()},
           {"kind", info.kind()},
@@ -45,7 +52,18 @@ nlohmann::ordered_json ToJson(const v1::ModelInfo& info) {
           {"item_names", ItemNames(info)}};
 }
 
-std::string Table(const std::vector<v1::ModelInfo>& models) {
+std::string OipTable(const std::vector<v1::ModelInfo>& models) {
+  std::vector<std::vector<std::string>> rows = {
+      {"MODEL", "VERSION", "KIND", "d_f", "d_out", "HEADS"}};
+  for (const v1::ModelInfo& m : models) {
+    rows.push_back({m.name(), m.version(), m.kind(), absl::StrCat(m.d_f()), absl::StrCat(m.d_out()),
+                    absl::StrCat(m.num_heads())});
+  }
+  return TextTable(rows);
+}
+
+std::string Table(const std::vector<v1::ModelInfo>& models, Protocol protocol) {
+  if (protocol == Protocol::kOip) return OipTable(models);
   std::vector<std::vector<std::string>> rows = {{"MODEL", "VERSION", "KIND", "d_f", "d_k", "d_v",
                                                  "d_out", "HEADS", "NORMALIZER", "CAUSAL",
                                                  "MAX ITEMS"}};
@@ -58,15 +76,16 @@ std::string Table(const std::vector<v1::ModelInfo>& models) {
   return TextTable(rows);
 }
 
-int PrintModel(AttendClient& client, const ModelsFlags& flags) {
+int PrintModel(ServerCalls& client, const ModelsFlags& flags) {
   const ModelName name = ParseModelName(flags.model);
   const auto info = client.GetModel(name.name, name.version, flags.connection.ToCallOptions());
   if (!info.ok()) return Report(info.status());
   if (flags.json) {
-    std::puts(ToJson(*info).dump(2).c_str());
+    std::puts(ToJson(*info, flags.connection.protocol).dump(2).c_str());
     return 0;
   }
-  std::fputs(Table({*info}).c_str(), stdout);
+  std::fputs(Table({*info}, flags.connection.protocol).c_str(), stdout);
+  if (flags.connection.protocol == Protocol::kOip) return 0;
   std::printf("scale: %g   key heads: %lld\n", info->scale(),
               static_cast<long long>(info->num_key_heads()));
   if (!info->feature_names().empty()) {
@@ -79,17 +98,19 @@ int PrintModel(AttendClient& client, const ModelsFlags& flags) {
 }
 
 int Run(const ModelsFlags& flags) {
-  const auto client = AttendClient::Create(flags.connection.ToChannelOptions());
+  const auto client = flags.connection.Connect();
   if (!client.ok()) return Report(client.status());
   if (!flags.model.empty()) return PrintModel(**client, flags);
   const auto models = (*client)->ListModels(flags.connection.ToCallOptions());
   if (!models.ok()) return Report(models.status());
   if (flags.json) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    for (const v1::ModelInfo& model : *models) list.push_back(ToJson(model));
+    for (const v1::ModelInfo& model : *models) {
+      list.push_back(ToJson(model, flags.connection.protocol));
+    }
     std::puts(list.dump(2).c_str());
   } else {
-    std::fputs(Table(*models).c_str(), stdout);
+    std::fputs(Table(*models, flags.connection.protocol).c_str(), stdout);
   }
   return 0;
 }

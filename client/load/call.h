@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 namespace attend::client {
 
@@ -19,9 +20,12 @@ struct LoadCall {
 
 struct LoadReply {
   absl::StatusCode code = absl::StatusCode::kOk;
-  // As the server said, of answered calls.
-  nanoseconds queue{0};
-  nanoseconds compute{0};
+  // As the server said, of answered calls; not by the Open Inference Protocol.
+  struct Timing {
+    nanoseconds queue{0};
+    nanoseconds compute{0};
+  };
+  std::optional<Timing> timing = {};
 };
 
 }  // namespace attend::client

@@ -55,7 +55,9 @@ class GrpcTransport : public LoadTransport {
   GrpcTransport(const LoadTarget& target,
                 const std::vector<std::shared_ptr<grpc::Channel>>& channels)
       : max_open_calls_(target.max_open_calls),
-        bodies_(target.request, target.d_f, target.longest, target.seed) {
+        method_(target.protocol == Protocol::kOip ? "/inference.GRPCInferenceService/ModelInfer"
+                                                  : "/attend.v1.Attention/Attend"),
+        bodies_(target.protocol, target.request, {target.longest, target.d_f, target.seed}) {
     for (const auto& channel : channels) stubs_.emplace_back(channel);
     for (int t = 0; t < target.threads; ++t) {
       queues_.push_back(std::make_unique<grpc::CompletionQueue>());
@@ -74,7 +76,7 @@ class GrpcTransport : public LoadTransport {
     open->context.set_deadline(std::chrono::system_clock::now() +
                                std::chrono::duration_cast<std::chrono::microseconds>(time_left));
     open->reader = stubs_[turn % stubs_.size()].PrepareUnaryCall(
-        &open->context, "/attend.v1.Attention/Attend", bodies_.Body(call.items, call.priority),
+        &open->context, method_, bodies_.Body(call.items, call.priority),
         queues_[turn % queues_.size()].get());
     open->reader->StartCall();
     open->reader->Finish(&open->answer, &open->status, open);
@@ -109,7 +111,7 @@ class GrpcTransport : public LoadTransport {
     while (queue->Next(&tag, &ok)) {
       const std::unique_ptr<OpenCall> call(static_cast<OpenCall*>(tag));
       LoadReply reply{.code = static_cast<absl::StatusCode>(call->status.error_code())};
-      if (call->status.ok() && !ReadTiming(&call->answer, &reply)) {
+      if (call->status.ok() && !bodies_.ReadAnswer(&call->answer, &reply)) {
         reply.code = absl::StatusCode::kInternal;
       }
       call->done(reply);
@@ -120,6 +122,7 @@ class GrpcTransport : public LoadTransport {
   }
 
   const int max_open_calls_;
+  const std::string method_;
   const RequestBodies bodies_;
   std::vector<grpc::GenericStub> stubs_;
   std::vector<std::unique_ptr<grpc::CompletionQueue>> queues_;

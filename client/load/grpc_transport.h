@@ -9,11 +9,13 @@
 #include "attend/v1/attend.pb.h"
 #include "client/channel.h"
 #include "client/load/load_run.h"
+#include "client/protocol.h"
 
 namespace attend::client {
 
 struct LoadTarget {
   ChannelOptions channel;
+  Protocol protocol = Protocol::kAttend;
   int channels = 1;  // connections to each target; calls take them in turn
   int threads = 1;   // that carry answers
   int max_open_calls = 20'000;

@@ -91,8 +91,10 @@ void LoadRecorder::OnDone(const LoadCall& call, const LoadReply& reply, nanoseco
   ++result_.answered;
   result_.items += call.items;
   result_.latency.Record(latency);
-  result_.queue.Record(reply.queue.count());
-  result_.compute.Record(reply.compute.count());
+  if (reply.timing) {
+    result_.queue.Record(reply.timing->queue.count());
+    result_.compute.Record(reply.timing->compute.count());
+  }
   result_.answered_time = std::max(result_.answered_time, now - warm_up_);
   window_latency_.Record(latency);
 }

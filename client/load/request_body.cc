@@ -9,6 +9,8 @@
 #include <random>
 #include <utility>
 
+#include "kserve/grpc_service.pb.h"
+
 namespace attend::client {
 namespace {
 
@@ -25,11 +27,24 @@ void AppendFieldHead(int field, uint32_t length, std::string* out) {
   out->append(reinterpret_cast<const char*>(head), end - head);
 }
 
+std::string SharedPart(Protocol protocol, const v1::AttendRequest& shared) {
+  if (protocol == Protocol::kAttend) return shared.SerializeAsString();
+  inference::ModelInferRequest request;
+  request.set_model_name(shared.model());
+  request.set_model_version(shared.version());
+  if (shared.causal()) (*request.mutable_parameters())["causal"].set_bool_param(true);
+  return request.SerializeAsString();
+}
+
 }  // namespace
 
-RequestBodies::RequestBodies(v1::AttendRequest shared, int64_t d_f, int64_t longest, uint64_t seed)
-    : shared_(std::move(shared)), d_f_(d_f), numbers_(d_f * longest) {
-  std::mt19937_64 random(seed);
+RequestBodies::RequestBodies(Protocol protocol, const v1::AttendRequest& shared,
+                             const BodyNumbers& numbers)
+    : protocol_(protocol),
+      d_f_(numbers.d_f),
+      shared_(SharedPart(protocol, shared)),
+      numbers_(numbers.d_f * numbers.longest) {
+  std::mt19937_64 random(numbers.seed);
   for (float& number : numbers_) {
     number = static_cast<float>(static_cast<int64_t>(random() >> 40) - (1 << 23)) * 0x1p-23f;
   }
@@ -37,30 +52,49 @@ RequestBodies::RequestBodies(v1::AttendRequest shared, int64_t d_f, int64_t long
 
 grpc::ByteBuffer RequestBodies::Body(int64_t items, uint32_t priority) const {
   const uint32_t bytes = static_cast<uint32_t>(items * d_f_ * sizeof(float));
+  const std::string head = protocol_ == Protocol::kOip ? OipHead(items, priority, bytes)
+                                                       : AttendHead(items, priority, bytes);
+  const grpc::Slice slices[] = {grpc::Slice(head),
+                                grpc::Slice(numbers_.data(), bytes, grpc::Slice::STATIC_SLICE)};
+  return grpc::ByteBuffer(slices, 2);
+}
+
+// Fields may come in any order and the last of a kind wins, so the numbers can close the body.
+std::string RequestBodies::AttendHead(int64_t items, uint32_t priority, uint32_t bytes) const {
   v1::Tensor shape;
   shape.set_dtype("F32");
   shape.add_shape(items);
   shape.add_shape(d_f_);
   std::string tensor = shape.SerializeAsString();
   AppendFieldHead(v1::Tensor::kDataFieldNumber, bytes, &tensor);
-
-  // Fields may come in any order and the last of a kind wins, so the numbers can close the body.
   v1::AttendRequest small;
   small.set_priority(priority);
-  std::string head = shared_.SerializeAsString() + small.SerializeAsString();
+  std::string head = shared_ + small.SerializeAsString();
   AppendFieldHead(v1::AttendRequest::kItemsFieldNumber,
                   static_cast<uint32_t>(tensor.size()) + bytes, &head);
-  const grpc::Slice slices[] = {grpc::Slice(head + tensor),
-                                grpc::Slice(numbers_.data(), bytes, grpc::Slice::STATIC_SLICE)};
-  return grpc::ByteBuffer(slices, 2);
+  return head + tensor;
 }
 
-bool ReadTiming(grpc::ByteBuffer* body, LoadReply* reply) {
+std::string RequestBodies::OipHead(int64_t items, uint32_t priority, uint32_t bytes) const {
+  inference::ModelInferRequest small;
+  if (priority > 0) (*small.mutable_parameters())["priority"].set_uint64_param(priority);
+  auto* input = small.add_inputs();
+  input->set_name("items");
+  input->set_datatype("FP32");
+  input->add_shape(items);
+  input->add_shape(d_f_);
+  std::string head = shared_ + small.SerializeAsString();
+  AppendFieldHead(inference::ModelInferRequest::kRawInputContentsFieldNumber, bytes, &head);
+  return head;
+}
+
+bool RequestBodies::ReadAnswer(grpc::ByteBuffer* body, LoadReply* reply) const {
   grpc::ProtoBufferReader reader(body);
   if (!reader.status().ok()) return false;
   CodedInputStream in(&reader);
   while (const uint32_t tag = in.ReadTag()) {
-    if (WireFormatLite::GetTagFieldNumber(tag) != v1::AttendResponse::kTimingFieldNumber) {
+    if (protocol_ == Protocol::kOip ||
+        WireFormatLite::GetTagFieldNumber(tag) != v1::AttendResponse::kTimingFieldNumber) {
       if (!WireFormatLite::SkipField(&in, tag)) return false;
       continue;
     }
@@ -71,8 +105,8 @@ bool ReadTiming(grpc::ByteBuffer* body, LoadReply* reply) {
         !timing.ParseFromString(bytes)) {
       return false;
     }
-    reply->queue = std::chrono::microseconds(timing.queue_us());
-    reply->compute = std::chrono::microseconds(timing.compute_us());
+    reply->timing = {.queue = std::chrono::microseconds(timing.queue_us()),
+                     .compute = std::chrono::microseconds(timing.compute_us())};
   }
   return in.ConsumedEntireMessage();
 }

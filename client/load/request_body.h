@@ -9,27 +9,40 @@
 
 #include "attend/v1/attend.pb.h"
 #include "client/load/call.h"
+#include "client/protocol.h"
 
 namespace attend::client {
 
-// Serialised AttendRequests with any number of items up to `longest`. Thread-safe. Its bodies view
-// its numbers, so it outlives the calls.
+// The numbers of all calls: [longest, d_f], uniform in [-1, 1).
+struct BodyNumbers {
+  int64_t longest = 0;
+  int64_t d_f = 0;
+  uint64_t seed = 0;
+};
+
+// Serialised requests with any number of items up to the longest. Thread-safe. Its bodies view its
+// numbers, so it outlives the calls.
 class RequestBodies {
  public:
-  // Items are uniform in [-1, 1); `shared` is the rest of every request.
-  RequestBodies(v1::AttendRequest shared, int64_t d_f, int64_t longest, uint64_t seed);
+  // `shared` is the rest of every request. By the Open Inference Protocol that is its model,
+  // version and causal.
+  RequestBodies(Protocol protocol, const v1::AttendRequest& shared, const BodyNumbers& numbers);
 
   // 1 <= items <= longest.
   grpc::ByteBuffer Body(int64_t items, uint32_t priority) const;
+  // Fills in the Timing of a serialised answer, where the protocol has one, without reading its
+  // tensors. False when the body is no answer.
+  bool ReadAnswer(grpc::ByteBuffer* body, LoadReply* reply) const;
 
  private:
-  const v1::AttendRequest shared_;
-  const int64_t d_f_;
-  std::vector<float> numbers_;  // [longest, d_f]
-};
+  // The body up to its numbers, of which there are `bytes`.
+  std::string AttendHead(int64_t items, uint32_t priority, uint32_t bytes) const;
+  std::string OipHead(int64_t items, uint32_t priority, uint32_t bytes) const;
 
-// Fills queue and compute time from the Timing of a serialised AttendResponse, without reading its
-// tensors. False when the body is no AttendResponse.
-bool ReadTiming(grpc::ByteBuffer* body, LoadReply* reply);
+  const Protocol protocol_;
+  const int64_t d_f_;
+  std::string shared_;  // serialised, of the protocol's own kind
+  std::vector<float> numbers_;
+};
 
 }  // namespace attend::client

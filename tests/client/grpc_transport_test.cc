@@ -37,8 +37,9 @@ TEST(GrpcTransport, EveryCallIsSentAsMeantAndAnsweredOnceWithItsTiming) {
   std::atomic<int> good = 0;
   for (int64_t n = 1; n <= 50; ++n) {
     transport->Send({.items = n, .priority = 2}, seconds(30), [&](const LoadReply& reply) {
-      good += reply.code == absl::StatusCode::kOk && reply.queue == std::chrono::microseconds(11) &&
-              reply.compute == std::chrono::microseconds(22);
+      good += reply.code == absl::StatusCode::kOk &&
+              reply.timing->queue == std::chrono::microseconds(11) &&
+              reply.timing->compute == std::chrono::microseconds(22);
     });
   }
   transport->WaitIdle();

@@ -39,7 +39,8 @@ class ScriptedServer : public LoadClock, public LoadTransport {
   void Send(const LoadCall&, nanoseconds, Done done) override {
     const Answer answer = script_(sent_++, now_);
     due_.emplace(answer.at, [done, answer] {
-      done({.code = answer.code, .queue = milliseconds(3), .compute = milliseconds(4)});
+      done({.code = answer.code,
+            .timing = {{.queue = milliseconds(3), .compute = milliseconds(4)}}});
     });
     most_open_ = std::max(most_open_, due_.size());
   }
