@@ -183,6 +183,60 @@ TEST(ErrorTable, ADeadlineThatPassesInTheQueueIsNotComputed) {
   EXPECT_TRUE(running.status().ok());
 }
 
+// Serves "slow", each of whose requests is expected to take a worker ten seconds.
+void ServeSlow(RunningServer& server) {
+  server.registry().Put(std::make_shared<ServedModel>(ServedModel{
+      "slow", 1, MakeSmallModel(), {}, std::make_shared<CostModel>(CostCurve{10, 0, 0})}));
+}
+
+void ExpectPredicted(const grpc::Status& status, const std::string& text) {
+  ExpectError(status, grpc::StatusCode::DEADLINE_EXCEEDED, text);
+  google::rpc::Status details;
+  google::rpc::ErrorInfo info;
+  ASSERT_TRUE(details.ParseFromString(status.error_details()));
+  ASSERT_EQ(details.details_size(), 1);
+  ASSERT_TRUE(details.details(0).UnpackTo(&info));
+  EXPECT_EQ(info.reason(), "predicted");
+}
+
+TEST(ErrorTable, ADeadlineThatComputingCannotMeetIsPredictedWhileOthersAreComputed) {
+  RunningServer server;
+  ServeSlow(server);
+  server.model().gate.Close();
+  PendingCall running(server, MakeQuestion(1));
+  server.model().gate.AwaitEntered(1);
+  PendingCall late(server, MakeQuestion(1, 4, 1, "slow"), std::chrono::seconds(5));
+  ExpectPredicted(late.status(), "computing takes longer than what is left");
+  server.model().gate.Open();
+  EXPECT_TRUE(running.status().ok());
+}
+
+TEST(ErrorTable, ADeadlineThatTheQueueCannotMeetIsPredicted) {
+  RunningServer::Options options;
+  options.batcher.max_queued_cost = std::chrono::hours(1);
+  RunningServer server(options);
+  ServeSlow(server);
+  server.model().gate.Close();
+  PendingCall running(server, MakeQuestion(1));
+  server.model().gate.AwaitEntered(1);
+  PendingCall patient(server, MakeQuestion(1, 4, 1, "slow"));
+  AwaitQueued(server.batcher(), 1);
+  // Within ten seconds for itself, but not behind the other. Due after it: a deadline that is
+  // nearer than a second would pass it.
+  PendingCall late(server, MakeQuestion(1, 4, 1, "slow"), std::chrono::seconds(15));
+  ExpectPredicted(late.status(), "what waits already takes longer");
+  server.model().gate.Open();
+  EXPECT_TRUE(patient.status().ok());
+  EXPECT_TRUE(running.status().ok());
+}
+
+TEST(ErrorTable, AnIdleServerPredictsNothing) {
+  RunningServer server;
+  ServeSlow(server);
+  PendingCall hopeless(server, MakeQuestion(1, 4, 1, "slow"), std::chrono::seconds(5));
+  EXPECT_TRUE(hopeless.status().ok()) << hopeless.status().error_message();
+}
+
 TEST(ErrorTable, ACallerThatLeftIsNotComputed) {
   RunningServer server;
   server.model().gate.Close();
