@@ -42,6 +42,7 @@ bench: setup  ## the benchmarks as a table, and build/bench.json
 	@$(BUILD)/bin/attend-bench --benchmark_out=$(BUILD)/bench.json --benchmark_out_format=json
 
 bench-peers: bench  ## install ONNX Runtime, OpenVINO and PyTorch in a virtual environment, run them beside Attend
+	@deploy/setup.sh peers
 	@tests/bench/peers/run.sh $(BUILD)
 
 image:  ## build the container image `attend` (needs a running Docker engine)

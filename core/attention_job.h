@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "core/attention_attend.h"
@@ -43,6 +44,8 @@ class AttentionJob : public Job {
   struct Panel {
     int64_t first_sequence = 0, last_sequence = 0;  // that have rows in it, both included
     int64_t sequences_left = 0;                     // whose attend tiles an output panel waits for
+    bool in_place = false;                          // its items need not be gathered
+    bool alone = false;                             // not projected together with others
   };
   struct Progress {
     int64_t projections_left = 0;
@@ -53,7 +56,13 @@ class AttentionJob : public Job {
   };
 
   void Plan();
-  void OrderProjections();
+  void PlanPanels();
+  std::pair<int64_t, int64_t> PanelsOf(int64_t b) const;  // first and last
+  int64_t BlocksPerTile(const PackedWeights& weights, int64_t panel) const;
+  int64_t TilesOf(const PackedWeights& weights, int64_t panel) const;
+  void AppendTiles(const PackedWeights& weights, int64_t first_panel, int64_t end_panel,
+                   std::vector<int32_t>* tiles) const;
+  PackedWeights::Block ColumnsOf(const PackedWeights& weights, int32_t index) const;
   int32_t OpenNextUnit();
   void ClaimUnits(Tile* tile);
   int64_t FinishProjection(int64_t panel);
@@ -68,7 +77,7 @@ class AttentionJob : public Job {
   size_t next_projection_ = 0;
   std::vector<ReadyUnits> ready_;   // sequences whose rows are projected; those before
   size_t first_ready_ = 0;          // first_ready_ are begun wholly
-  std::vector<int64_t> out_ready_;  // tiles of output panels
+  std::vector<int32_t> out_ready_;  // tiles of output panels
   size_t first_out_ = 0;
   // As long from the start as it can ever be: Run reads its own entry while Claim makes another.
   std::vector<std::unique_ptr<OpenWalk>> walks_;

@@ -25,6 +25,8 @@ inline constexpr double kUnitFlop = 1e7;
 // multiplied by them. More panels together would keep short sequences waiting for long ones.
 inline constexpr int64_t kBlockBytes = 384 << 10;
 inline constexpr int64_t kPanelsTogether = 8;
+// A panel that is multiplied alone takes as many blocks at a time as make this.
+inline constexpr double kPanelFlop = 4e7;
 // Sparsemax needs all scores of its rows before the first weight: rows are fewer where keys are
 // many, so that a worker never keeps more scores than this.
 inline constexpr int64_t kSparsemaxScores = int64_t{1} << 20;

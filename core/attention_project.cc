@@ -214,11 +214,11 @@ Place FindOverflow(MatrixView<const float> product, const float* bias, const Seg
 
 }  // namespace
 
-void ProjectPanel(AttentionBatch& batch, int64_t panel, int64_t block, Workspace& workspace) {
+void ProjectPanel(AttentionBatch& batch, int64_t panel, const PackedWeights::Block& columns,
+                  Workspace& workspace) {
   if (EverySequenceStopped(batch, panel)) return;
   const AttentionLayout& layout = batch.layout();
   const PackedWeights& weights = batch.layer().projections;
-  const PackedWeights::Block& columns = weights.block(block);
   const MatrixView<const float> items = GatherItems(batch, panel, workspace);
   float* product = workspace.Floats(kProductSlot, items.rows * columns.columns);
   const absl::Status status = weights.Multiply(columns, items, product, workspace);
@@ -243,10 +243,10 @@ void ProjectPanel(AttentionBatch& batch, int64_t panel, int64_t block, Workspace
   });
 }
 
-void ProjectPanelOut(AttentionBatch& batch, int64_t panel, int64_t block, Workspace& workspace) {
+void ProjectPanelOut(AttentionBatch& batch, int64_t panel, const PackedWeights::Block& columns,
+                     Workspace& workspace) {
   if (EverySequenceStopped(batch, panel)) return;
   const PackedWeights& weights = batch.layer().output;
-  const PackedWeights::Block& columns = weights.block(block);
   const int64_t rows = batch.panels().rows(panel), height = weights.Height(rows);
   const int64_t width = batch.layout().row_floats();
   MatrixView<const float> y(batch.row(batch.panels().first(panel)), height, width);

@@ -22,9 +22,11 @@ enum AttentionSlot : int {
 // the projections' columns, laid out as attention reads them. A sequence with a number that leaves
 // float32 fails with INVALID_ARGUMENT naming the item and the head; where oneDNN fails, the panel's
 // sequences do, with INTERNAL. Throws std::bad_alloc.
-void ProjectPanel(AttentionBatch& batch, int64_t panel, int64_t block, Workspace& workspace);
+void ProjectPanel(AttentionBatch& batch, int64_t panel, const PackedWeights::Block& columns,
+                  Workspace& workspace);
 
 // values_i = Wo y_i + bo for one panel and one block of columns, into the sequences' outputs.
-void ProjectPanelOut(AttentionBatch& batch, int64_t panel, int64_t block, Workspace& workspace);
+void ProjectPanelOut(AttentionBatch& batch, int64_t panel, const PackedWeights::Block& columns,
+                     Workspace& workspace);
 
 }  // namespace attend

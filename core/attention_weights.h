@@ -27,7 +27,7 @@ class PackedWeights {
  public:
   struct Block {
     int64_t first = 0, columns = 0;
-    float* weights = nullptr;  // part of weights_
+    const float* weights = nullptr;  // of the PackedWeights
   };
 
   PackedWeights() = default;
@@ -36,13 +36,18 @@ class PackedWeights {
   // Places W [outputs, inputs] and b [outputs] or empty at the padded columns from `first` on.
   void Place(MatrixView<const float> weights, const FloatBuffer& bias, const PaddedAxis& outputs,
              int64_t first);
-  // Finds the heights at which oneDNN gives a row the same bits wherever it stands in a panel, by
-  // computing some. INTERNAL when a full panel itself does not, or oneDNN fails.
+  // Finds the heights at which oneDNN gives a row the same bits wherever it stands in a panel and
+  // however many blocks are taken at a time, by computing some. INTERNAL when a full panel itself
+  // does not, or oneDNN fails.
   absl::Status Prove();
 
   int64_t inner() const { return inner_.total(); }
-  int64_t num_blocks() const { return static_cast<int64_t>(blocks_.size()); }
-  const Block& block(int64_t i) const { return blocks_[i]; }
+  int64_t columns() const { return bias_.size(); }
+  int64_t num_blocks() const { return width_ == 0 ? 0 : (columns() + width_ - 1) / width_; }
+  // `count` blocks from `first` on as one, fewer at the end.
+  Block Blocks(int64_t first, int64_t count) const;
+  // How many blocks a panel of `rows` takes at a time where nothing is won by taking fewer.
+  int64_t BlocksTogether(int64_t rows) const;
   const float* bias(const Block& block) const { return bias_.data() + block.first; }
   // The smallest proven height that holds `rows`, at most kMostRows: a panel is filled up to it.
   int64_t Height(int64_t rows) const;
@@ -51,11 +56,12 @@ class PackedWeights {
                         Workspace& workspace) const;
 
  private:
+  int64_t MostTogether() const;
   absl::Status ProveBlock(const Block& block);
 
   PaddedAxis inner_;
-  FloatBuffer weights_;  // one allocation, so that it lies in large pages
-  std::vector<Block> blocks_;
+  FloatBuffer weights_;           // one allocation, so that it lies in large pages
+  int64_t width_ = 0;             // columns of a block
   FloatBuffer bias_;              // [columns], zeros where there is none
   std::vector<int64_t> heights_;  // proven, ascending
 };

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what Attend is built and tested with from the distribution (Debian 12 or 13, or a derivative).
 # Idempotent: does nothing, and needs no root, when every package is already there.
-# usage: deploy/setup.sh [build|test|containers]...   (default: build)
+# usage: deploy/setup.sh [build|test|containers|peers]...   (default: build)
 set -euo pipefail
 
 build=(g++ cmake make ninja-build pkg-config ccache git ca-certificates
@@ -10,6 +10,7 @@ build=(g++ cmake make ninja-build pkg-config ccache git ca-certificates
   libgtest-dev libgmock-dev libbenchmark-dev)
 test=(python3 python3-numpy curl)
 containers=(docker.io docker-compose iptables debootstrap curl prometheus haproxy)
+peers=(python3-venv python3-torch libopenblas0-pthread)
 
 wanted=()
 for set in "${@:-build}"; do
@@ -17,7 +18,8 @@ for set in "${@:-build}"; do
     build) wanted+=("${build[@]}") ;;
     test) wanted+=("${build[@]}" "${test[@]}") ;;
     containers) wanted+=("${containers[@]}") ;;
-    *) echo "setup.sh: unknown set '$set'; expected build, test or containers" >&2; exit 2 ;;
+    peers) wanted+=("${peers[@]}") ;;
+    *) echo "setup.sh: unknown set '$set'; expected build, test, containers or peers" >&2; exit 2 ;;
   esac
 done
 

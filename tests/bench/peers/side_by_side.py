@@ -123,6 +123,7 @@ def openvino_peers(threads, d, heads):
 
 def torch_peers(threads, d, heads):
     import torch
+    from torch.nn import functional
     torch.set_num_threads(threads)
     layer = torch.nn.MultiheadAttention(d, heads, batch_first=True).eval()
 
@@ -131,7 +132,20 @@ def torch_peers(threads, d, heads):
         hidden = torch.arange(x.shape[1])[None, :] >= torch.tensor(lengths)[:, None]
         with torch.inference_mode():
             layer(items, items, items, key_padding_mask=hidden, need_weights=False)
-    yield "PyTorch " + torch.__version__, run
+    yield "PyTorch " + torch.__version__ + " MultiheadAttention", run
+
+    project, out = torch.nn.Linear(d, 3 * d), torch.nn.Linear(d, d)
+    attend = getattr(functional, "scaled_dot_product_attention", None) or (
+        lambda q, k, v, attn_mask: torch.softmax(
+            q @ k.transpose(-2, -1) * (d // heads) ** -0.5 + attn_mask, -1) @ v)
+
+    def run_linear(x, lengths):
+        with torch.inference_mode():
+            q, k, v = project(torch.from_numpy(x)).unflatten(-1, (3, heads, d // heads)).permute(
+                2, 0, 3, 1, 4)
+            y = attend(q, k, v, attn_mask=torch.from_numpy(mask_of(lengths, x.shape[1])))
+            out(y.transpose(1, 2).flatten(-2))
+    yield "PyTorch " + torch.__version__ + " linear+attention+linear", run_linear
 
 
 def peers(threads, d, heads):
