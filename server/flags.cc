@@ -1,6 +1,7 @@
 #include "server/flags.h"
 
 #include <absl/strings/ascii.h>
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_replace.h>
 #include <absl/time/time.h>
@@ -34,24 +35,39 @@ CLI::Option* AddFlag(CLI::App& app, const std::string& name, Value& value,
   return app.add_option(name, value, help)->capture_default_str()->envname(VariableOf(name));
 }
 
+// What is wrong with it, or nothing.
+std::string CheckDuration(const std::string& text) {
+  absl::Duration parsed;
+  double number = 0;
+  if (absl::ParseDuration(text, &parsed) && parsed >= absl::ZeroDuration() &&
+      parsed <= absl::Hours(24)) {
+    return "";
+  }
+  if (absl::SimpleAtod(text, &number)) {
+    return absl::StrCat("\"", text, "\" lacks its unit; expected ", text, "us, ", text, "ms or ",
+                        text, "s");
+  }
+  return absl::StrCat("\"", text,
+                      "\" is no duration of at most 24h; expected one like 200us, 5ms, ", "1.5s");
+}
+
 template <typename Duration>
 void AddDuration(CLI::App& app, const std::string& name, Duration& value, const std::string& help) {
   const auto parse = [&value](const CLI::results_t& results) {
     absl::Duration parsed;
-    if (!absl::ParseDuration(results.back(), &parsed) || parsed < absl::ZeroDuration() ||
-        parsed > absl::Hours(24)) {
-      return false;
-    }
+    const bool valid = absl::ParseDuration(results.back(), &parsed);
     value = Duration(parsed / absl::FromChrono(Duration(1)));
-    return true;
+    return valid;
   };
   app.add_option(name, parse, help)
+      ->check(CheckDuration)
       ->default_str(absl::FormatDuration(absl::FromChrono(value)))
       ->type_name("DURATION")
       ->envname(VariableOf(name));
 }
 
-CLI::Option* AddSize(CLI::App& app, const std::string& name, int64_t& value, const std::string& help) {
+CLI::Option* AddSize(CLI::App& app, const std::string& name, int64_t& value,
+                     const std::string& help) {
   return AddFlag(app, name, value, help)
       ->transform(CLI::AsSizeValue(false))
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 50))
@@ -75,6 +91,9 @@ void AddFlags(CLI::App& app, Flags& flags) {
       ->type_name("HOST:PORT");
   AddFlag(app, "--metrics-address", flags.metrics_address, "where HTTP /metrics listens")
       ->type_name("HOST:PORT");
+  AddFlag(app, "--max-connections", flags.max_connections,
+          "connections to gRPC; more are closed at once")
+      ->check(CLI::Range(1, 1 << 20));
   AddFlag(app, "--threads", flags.threads, "threads that compute; 0: as many as there are CPUs")
       ->check(CLI::Range(0, 1024));
   const auto count = CLI::Range(int64_t{1}, int64_t{1} << 40);
@@ -89,12 +108,17 @@ void AddFlags(CLI::App& app, Flags& flags) {
   AddFlag(app, "--max-queued-requests", flags.max_queued_requests,
           "requests that may wait; more are refused")
       ->check(count);
-  AddDuration(app, "--max-queued-cost", flags.max_queued_cost,
-              "how long an accepted request waits at most, in workers' time; 0s: 1s of all workers");
+  AddDuration(
+      app, "--max-queued-cost", flags.max_queued_cost,
+      "how long an accepted request waits at most, in workers' time; 0s: 1s of all workers");
   AddSize(app, "--max-queued-bytes", flags.max_queued_bytes,
           "bytes of requests and answers held; more are refused; 0: a quarter of the memory");
   AddSize(app, "--max-message-bytes", flags.max_message_bytes, "bytes of a request, of an answer")
       ->check(CLI::Range(int64_t{1} << 10, int64_t{1} << 50));
+  AddSize(
+      app, "--max-incoming-bytes", flags.max_incoming_bytes,
+      "bytes of requests on their way in, all connections; beyond it callers are slowed down, then "
+      "ended; 0: a quarter of the memory");
   AddDuration(app, "--ageing", flags.ageing,
               "how long a priority may be kept waiting by the one above it");
   AddDuration(app, "--drain-delay", flags.drain_delay,

@@ -15,6 +15,7 @@ struct Flags {
   std::chrono::milliseconds model_poll{5000};
   std::string grpc_address = "localhost:8001";
   std::string metrics_address = "localhost:8002";
+  int max_connections = 4096;
   int threads = 0;
   int64_t max_batch_items = 8192;
   int64_t max_batch_requests = 256;
@@ -23,6 +24,7 @@ struct Flags {
   int64_t max_queued_requests = 4096;
   std::chrono::microseconds max_queued_cost{0};
   int64_t max_queued_bytes = 0;
+  int64_t max_incoming_bytes = 0;
   int64_t max_message_bytes = int64_t{256} << 20;
   std::chrono::milliseconds ageing{1000};
   std::chrono::milliseconds drain_delay{5000};

@@ -2,6 +2,7 @@
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
@@ -54,7 +55,7 @@ std::string ModelNames(const ModelRegistry& registry) {
   return names;
 }
 
-Metrics::Sampled SampleOf(const Batcher& batcher) {
+Metrics::Sampled SampleOf(const Batcher& batcher, const GrpcServer& server) {
   const Executor::Load load = batcher.load();
   const PrimitiveCacheStats cache = GetPrimitiveCacheStats();
   return {batcher.threads(),
@@ -63,7 +64,8 @@ Metrics::Sampled SampleOf(const Batcher& batcher) {
           load.flop_done,
           batcher.queue(),
           batcher.queue_limits(),
-          {cache.size, cache.capacity, cache.misses}};
+          {cache.size, cache.capacity, cache.misses},
+          server.refused_connections()};
 }
 
 absl::Status LoadAll(const Flags& flags, ModelRegistry* registry, Metrics* metrics) {
@@ -125,7 +127,6 @@ int Serve(const Flags& flags) {
   ModelStatistics statistics;
   Reports reports(&metrics, &statistics);
   Batcher batcher(BatcherOptionsOf(flags), &reports);
-  metrics.SampleWith([&batcher] { return SampleOf(batcher); });
   auto metrics_server = MetricsServer::Start(flags.metrics_address, metrics);
   if (!metrics_server.ok()) return Fail(metrics_server.status());
   std::optional<Repository> repository;
@@ -134,11 +135,15 @@ int Serve(const Flags& flags) {
   }
   const bool control = repository && flags.allow_model_control;
   auto server = GrpcServer::Start(
-      {flags.grpc_address, {flags.tls_certificate, flags.tls_key, flags.tls_client_ca}},
-      {&registry, &batcher, flags.max_message_bytes, &statistics, control ? &*repository : nullptr,
-       VersionNumber(), flags.max_queued_requests},
+      {flags.grpc_address,
+       {flags.tls_certificate, flags.tls_key, flags.tls_client_ca},
+       flags.max_connections,
+       flags.max_incoming_bytes},
+      {&registry, &batcher, std::min(flags.max_message_bytes, batcher.queue_limits().bytes),
+       &statistics, control ? &*repository : nullptr, VersionNumber(), flags.max_queued_requests},
       &reports);
   if (!server.ok()) return Fail(server.status());
+  metrics.SampleWith([&] { return SampleOf(batcher, **server); });
   reports.OnStallDo([&](bool stalled) { (*server)->SetStalled(stalled); });
   (*server)->SetServing(true);
   LogCosts(registry);

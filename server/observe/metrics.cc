@@ -130,6 +130,10 @@ struct Metrics::Impl : public prometheus::Collectable {
   Counter& primitive_misses =
       Make<Counter>(registry, "attend_primitive_cache_misses_total", "oneDNN primitives created")
           .Add({});
+  Counter& refused_connections =
+      Make<Counter>(registry, "attend_connections_refused_total",
+                    "Connections closed at once because there were too many")
+          .Add({});
   ProcessMetrics process{registry};
 
   Mutex mutex;
@@ -210,6 +214,8 @@ void Metrics::Impl::Sample() {
   held_bytes_limit.Set(static_cast<double>(now.queue_limits.bytes));
   primitives.Set(static_cast<double>(now.primitives.size));
   primitives_capacity.Set(static_cast<double>(now.primitives.capacity));
+  refused_connections.Increment(static_cast<double>(now.refused_connections) -
+                                refused_connections.Value());
   primitive_misses.Increment(static_cast<double>(now.primitives.misses) - primitive_misses.Value());
 }
 

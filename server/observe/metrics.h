@@ -47,6 +47,7 @@ class Metrics : public BatchObserver {
     struct PrimitiveCache {
       int64_t size = 0, capacity = 0, misses = 0;
     } primitives;
+    int64_t refused_connections = 0;
   };
   void SampleWith(std::function<Sampled()> sample);
 

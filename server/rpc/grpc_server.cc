@@ -1,6 +1,5 @@
 #include "server/rpc/grpc_server.h"
 
-#include <absl/strings/str_cat.h>
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/server.h>
@@ -10,10 +9,12 @@
 #include <limits>
 #include <utility>
 
+#include "core/memory_limit.h"
 #include "core/mutex.h"
 #include "server/rpc/completion_queue.h"
 #include "server/rpc/credentials.h"
 #include "server/rpc/health.h"
+#include "server/rpc/listener.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream_call.h"
@@ -30,7 +31,7 @@ void EnableReflection() {
   static_cast<void>(enabled);
 }
 
-// What one caller may take: streams of a connection, metadata, pings.
+// What one caller may take: streams of a connection, metadata, pings, time to shake hands.
 void LimitConnections(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, 1024);
   builder->AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
@@ -38,6 +39,23 @@ void LimitConnections(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 3);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 60'000);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20'000);
+  builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS, 10'000);
+}
+
+// gRPC inflates a body whole before it looks at its size: a thousand bytes for one.
+void RefuseCompression(grpc::ServerBuilder* builder) {
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
+  builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
+}
+
+// gRPC holds a whole body before it looks at its size, and for as long as its caller likes.
+void LimitIncoming(int64_t bytes, int64_t max_message_bytes, grpc::ServerBuilder* builder) {
+  if (bytes == 0) bytes = UsableMemory() / 4;
+  bytes = std::max(bytes, 2 * max_message_bytes);
+  grpc::ResourceQuota quota("attend");
+  quota.Resize(static_cast<size_t>(bytes));
+  builder->SetResourceQuota(quota);
 }
 
 }  // namespace
@@ -48,10 +66,10 @@ struct GrpcServer::Impl {
   LiveStreams streams;
   std::unique_ptr<Services> services;
   Health health{Services::Names()};
-  std::string host;
-  int port = 0;
   std::unique_ptr<Pollers> pollers;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  std::unique_ptr<Listener> listener;
 
   Mutex mutex;
   bool serving_wanted ABSL_GUARDED_BY(mutex) = false;
@@ -66,16 +84,18 @@ bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
                              std::shared_ptr<grpc::ServerCredentials> credentials) {
   EnableReflection();
   grpc::ServerBuilder builder;
-  // Without this a second server would take the same port and half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   // A message above the limit is refused by the handlers, which can say why; one far above it is
-  // not even received.
+  // dropped before them.
   constexpr int64_t kRoomToSayWhy = int64_t{64} << 20;
   builder.SetMaxReceiveMessageSize(static_cast<int>(std::min<int64_t>(
       serving.max_message_bytes + kRoomToSayWhy, std::numeric_limits<int>::max())));
   builder.SetMaxSendMessageSize(-1);
   LimitConnections(&builder);
-  builder.AddListeningPort(options.address, std::move(credentials), &port);
+  RefuseCompression(&builder);
+  LimitIncoming(options.max_incoming_bytes, serving.max_message_bytes, &builder);
+  using Experimental = grpc::ServerBuilder::experimental_type;
+  acceptor = builder.experimental().AddExternalConnectionAcceptor(
+      Experimental::ExternalConnectionType::FROM_FD, std::move(credentials));
   services->Register(&builder);
   health.Register(&builder);
   // One carries more calls than four workers compute; each more costs switches between them.
@@ -83,7 +103,7 @@ bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
       options.pollers > 0 ? options.pollers : std::max(1, serving.batcher->threads() / 4);
   pollers = std::make_unique<Pollers>(builder.AddCompletionQueue(), threads);
   server = builder.BuildAndStart();
-  return server != nullptr && port != 0;
+  return server != nullptr;
 }
 
 GrpcServer::GrpcServer() : impl_(std::make_unique<Impl>()) {}
@@ -94,35 +114,42 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   std::unique_ptr<GrpcServer> server(new GrpcServer());
   Impl& impl = *server->impl_;
   impl.serving = serving;
-  impl.host = options.address.substr(0, options.address.rfind(':'));
   impl.services =
       std::make_unique<Services>(impl.serving, CallBooks{observer, &impl.live, &impl.streams});
   auto credentials = MakeServerCredentials(options.tls);
   if (!credentials.ok()) return credentials.status();
+  auto listener = Listener::Bind(options.address, options.max_connections);
+  if (!listener.ok()) return listener.status();
+  impl.listener = *std::move(listener);
   if (!impl.Build(options, *std::move(credentials))) {
-    return absl::UnavailableError(
-        absl::StrCat("can't listen on ", options.address,
-                     ": the address is not HOST:PORT of this machine or is in use already"));
+    return absl::InternalError("gRPC can't start a server; the log has its reason");
   }
   server->SetServing(false);
   impl.services->AcceptAll(impl.pollers->queue());
   impl.health.AcceptAll(impl.pollers->queue());
   impl.pollers->Start();
+  impl.listener->Start([acceptor = impl.acceptor.get()](int listening_fd, int fd) {
+    grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
+    connection.listener_fd = listening_fd;
+    connection.fd = fd;
+    acceptor->HandleNewConnection(&connection);
+  });
   return server;
 }
 
 GrpcServer::~GrpcServer() {
   if (impl_->server == nullptr) return;
+  impl_->listener.reset();
   grpc_server_cancel_all_calls(impl_->server->c_server());
   impl_->server->Shutdown();
   impl_->pollers.reset();
 }
 
-std::string GrpcServer::address() const { return absl::StrCat(impl_->host, ":", impl_->port); }
+std::string GrpcServer::address() const { return impl_->listener->address(); }
 
-void GrpcServer::Impl::TellHealth() {
-  health.SetServing(serving_wanted && !stalled);
-}
+int64_t GrpcServer::refused_connections() const { return impl_->listener->refused(); }
+
+void GrpcServer::Impl::TellHealth() { health.SetServing(serving_wanted && !stalled); }
 
 void GrpcServer::SetServing(bool serving) {
   MutexLock lock(&impl_->mutex);

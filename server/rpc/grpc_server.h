@@ -21,6 +21,11 @@ struct TlsFiles {
 struct GrpcServerOptions {
   std::string address = "localhost:8001";  // port 0: any free one
   TlsFiles tls = {};
+  int max_connections = 4096;
+  // Of requests on their way in, all connections together. Beyond it callers are read from more
+  // slowly, and then calls whose bodies stall are ended. 0: a quarter of the memory. Two of the
+  // largest messages at least.
+  int64_t max_incoming_bytes = 0;
   int pollers = 0;  // threads that poll for calls; 0: by the number of workers
 };
 
@@ -39,6 +44,8 @@ class GrpcServer {
 
   // The address with the real port.
   std::string address() const;
+  // Connections closed at once because there were too many.
+  int64_t refused_connections() const;
   // What health answers for the empty name and for each service.
   void SetServing(bool serving);
   // While stalled, health is NOT_SERVING whatever SetServing said.

@@ -124,9 +124,10 @@ TEST(AttendStream, ACallerWhoDoesNotReadIsNotReadFrom) {
   server.model().gate.Close();
   grpc::ClientContext context;
   const auto stream = server.stub().AttendStream(&context);
-  for (int i = 0; i < 100; ++i) stream->Write(Numbered(i, 1));
+  stream->Write(Numbered(0, 1));
+  server.model().gate.AwaitEntered(1);  // or the worker might take several at once
+  for (int i = 1; i < 100; ++i) stream->Write(Numbered(i, 1));
   stream->WritesDone();
-  // One is held by the worker.
   while (server.batcher().queue().requests < 63) std::this_thread::yield();
   PendingCall later(server, MakeQuestion(1));
   while (server.batcher().queue().requests < 64) std::this_thread::yield();
