@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
   -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
-.PHONY: help setup build demo test test-sanitizers bench bench-peers image test-containers test-cluster test-clients test-python test-minilm install clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers bench-protocols image test-containers test-cluster test-clients test-python test-minilm install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -66,6 +66,11 @@ test-cluster: setup  ## three replicas under load, killed and rolled; balanced b
 
 test-clients: build  ## stock clients, unchanged, against the server (downloads 400 MB into build/clients)
 	@tests/end_to_end/stock_clients/run.sh $(BUILD)
+
+bench-protocols: build  ## what the Open Inference Protocol costs beside the native call, in pairs
+	@deploy/setup.sh test
+	@/usr/bin/python3 tests/end_to_end/stock_clients/overhead.py $(BUILD)/bin 21 1
+	@/usr/bin/python3 tests/end_to_end/stock_clients/overhead.py $(BUILD)/bin 21 16
 
 test-python: build  ## the Python example: a sentence through MiniLM (downloads 130 MB into build/python)
 	@client/python/serve.sh $(BUILD) --version

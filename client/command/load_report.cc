@@ -77,11 +77,12 @@ ordered_json LoadJson(const LoadResult& result) {
            {{"ceiling_rate", result.generator_ceiling()},
             {"send_lag_ms", PercentilesJson(result.send_lag)},
             {"was_the_limit", !limit.empty()},
-            {"limited_by", limit}}}};
+            {"limited_by", limit},
+            {"sent_late", result.sent_late()}}}};
 }
 
 std::string LoadText(const LoadResult& result) {
-  const std::string limit = result.generator_limit();
+  const std::string limit = result.generator_limit(), late = result.sent_late();
   return absl::StrCat(
       absl::StrFormat("offered     %.1f calls/s  (%d calls)\n", result.offered_rate(),
                       result.offered),
@@ -93,7 +94,8 @@ std::string LoadText(const LoadResult& result) {
       "errors      ", ErrorsText(result), "\n",               //
       "windows     ", result.unstable.empty() ? "stable" : "NOT STABLE: " + result.unstable, "\n",
       absl::StrFormat("generator   could send %.0f calls/s", result.generator_ceiling()),
-      limit.empty() ? "" : "; IT WAS THE LIMIT, not the server: " + limit, "\n");
+      limit.empty() ? "" : "; IT WAS THE LIMIT, not the server: " + limit,
+      late.empty() ? "" : "; SENT LATE: " + late, "\n");
 }
 
 std::string ProgressText(const LoadRecorder::Live& live, double done) {

@@ -93,6 +93,11 @@ class GrpcTransport : public LoadTransport {
     return most;
   }
 
+  int64_t SendsThatWaited() override {
+    std::lock_guard lock(mutex_);
+    return sends_that_waited_;
+  }
+
  private:
   // Counts one more open call; a receiver must not wait for itself.
   uint64_t WaitForTurn() {
@@ -100,7 +105,10 @@ class GrpcTransport : public LoadTransport {
     const bool receiver = std::any_of(receivers_.begin(), receivers_.end(), [](const auto& thread) {
       return thread.get_id() == std::this_thread::get_id();
     });
-    if (!receiver) changed_.wait(lock, [this] { return open_calls_ < max_open_calls_; });
+    if (!receiver && open_calls_ >= max_open_calls_) {
+      ++sends_that_waited_;
+      changed_.wait(lock, [this] { return open_calls_ < max_open_calls_; });
+    }
     ++open_calls_;
     return turn_++;
   }
@@ -130,6 +138,7 @@ class GrpcTransport : public LoadTransport {
   std::mutex mutex_;
   std::condition_variable changed_;
   int open_calls_ = 0;
+  int64_t sends_that_waited_ = 0;
   uint64_t turn_ = 0;
 };
 

@@ -36,14 +36,20 @@ int64_t LoadResult::refused() const {
 double LoadResult::generator_ceiling() const { return PerSecond(all_calls, generator_cpu); }
 
 std::string LoadResult::generator_limit() const {
+  const bool busy = Seconds(generator_cpu) > 0.9 * Seconds(run_time);
+  return busy ? "its busiest thread had no time left" : "";
+}
+
+std::string LoadResult::sent_late() const {
   constexpr nanoseconds kLate = std::chrono::milliseconds(2);
-  if (Seconds(generator_cpu) > 0.9 * Seconds(run_time))
-    return "its busiest thread had no time left";
-  if (send_lag.Percentile(99) > kLate.count()) {
-    return absl::StrFormat("1 %% of the calls were sent more than %.1f ms late",
-                           send_lag.Percentile(99) / 1e6);
-  }
-  return "";
+  if (send_lag.Percentile(99) <= kLate.count()) return "";
+  return absl::StrFormat(
+      "1 %% of the calls left more than %.1f ms late, %s", send_lag.Percentile(99) / 1e6,
+      sends_that_waited > 0
+          ? absl::StrFormat(
+                "%d because --max-open-calls were open: the server was slower than that",
+                sends_that_waited)
+          : "as the generator got no processor in time");
 }
 
 std::string WhyUnstable(const std::vector<LoadWindow>& windows) {

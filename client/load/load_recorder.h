@@ -34,6 +34,7 @@ struct LoadResult {
   std::vector<LoadWindow> windows;             // whole ones
   std::string unstable;                        // "" when the last three windows agree, else why
   nanoseconds generator_cpu{0};                // of its busiest thread, over the whole run
+  int64_t sends_that_waited = 0;               // because too many calls were open
   nanoseconds run_time{0};                     // the whole run, with warm-up
   int64_t all_calls = 0;                       // warm-up too
 
@@ -43,8 +44,10 @@ struct LoadResult {
   int64_t refused() const;  // RESOURCE_EXHAUSTED
   // Calls a second at which the generator's busiest thread would have nothing left.
   double generator_ceiling() const;
-  // "" when the generator kept its times, else what it was short of.
+  // "" when the generator could have sent more, else what it was short of.
   std::string generator_limit() const;
+  // "" when calls left in time, else how late and why. Their latency counts it.
+  std::string sent_late() const;
 };
 
 // The last three windows agree when rate and median stay within this share of their mean.

@@ -27,6 +27,7 @@ LoadRun::LoadRun(const LoadOptions& options, CallSource* calls, LoadClock* clock
 LoadResult LoadRun::Run() {
   const nanoseconds sender_before = ThisThreadsCpu();
   const nanoseconds receiver_before = transport_->BusiestThreadCpu();
+  const int64_t waited_before = transport_->SendsThatWaited();
   if (options_.concurrency > 0) {
     RunClosed();
   } else {
@@ -37,6 +38,7 @@ LoadResult LoadRun::Run() {
   LoadResult result = recorder_.Finish(sent_until, clock_->now());
   result.generator_cpu =
       std::max(ThisThreadsCpu() - sender_before, transport_->BusiestThreadCpu() - receiver_before);
+  result.sends_that_waited = transport_->SendsThatWaited() - waited_before;
   return result;
 }
 

@@ -32,6 +32,8 @@ class LoadTransport {
   virtual void WaitIdle() = 0;
   // CPU time so far of the busiest thread that carries answers.
   virtual nanoseconds BusiestThreadCpu() = 0;
+  // How many sends so far had to wait because too many calls were open.
+  virtual int64_t SendsThatWaited() { return 0; }
 };
 
 struct LoadOptions {

@@ -17,7 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A server that answers each call when its script says so. Time moves only in SleepUntil and
 // WaitIdle, from one answer to the next.
@@ -225,11 +227,30 @@ TEST(LoadRun, AGeneratorThatIsLateSaysSoAndItsLatenessCounts) {
   LateClock server(
       [](int64_t, nanoseconds sent) { return ScriptedServer::Answer{sent + milliseconds(1)}; });
   const LoadResult result = RunOpen(server, 100, seconds(5));
-  EXPECT_THAT(result.generator_limit(), HasSubstr("5.0 ms late"));
+  EXPECT_THAT(result.sent_late(), HasSubstr("5.0 ms late"));
+  EXPECT_THAT(result.sent_late(), HasSubstr("no processor"));
+  EXPECT_EQ(result.generator_limit(), "");  // lateness alone is no want of strength
   EXPECT_EQ(result.latency.Percentile(50) / 1'000'000, 6);
   ScriptedServer punctual(
       [](int64_t, nanoseconds sent) { return ScriptedServer::Answer{sent + milliseconds(1)}; });
-  EXPECT_EQ(RunOpen(punctual, 100, seconds(5)).generator_limit(), "");
+  EXPECT_EQ(RunOpen(punctual, 100, seconds(5)).sent_late(), "");
+}
+
+TEST(LoadReport, OnlyAGeneratorWithoutTimeLeftWasTheLimit) {
+  LoadResult result;
+  result.run_time = seconds(10);
+  result.generator_cpu = seconds(8);
+  result.sends_that_waited = 7;
+  EXPECT_EQ(result.generator_limit(), "");
+  EXPECT_EQ(result.sent_late(), "");
+  for (int i = 0; i < 100; ++i) result.send_lag.Record(50'000'000);
+  EXPECT_THAT(LoadText(result),
+              AllOf(HasSubstr("SENT LATE"), HasSubstr("7 because --max-open-calls"),
+                    Not(HasSubstr("THE LIMIT"))));
+  EXPECT_EQ(LoadJson(result)["generator"]["was_the_limit"], false);
+  result.generator_cpu = milliseconds(9'100);
+  EXPECT_THAT(LoadText(result), HasSubstr("IT WAS THE LIMIT"));
+  EXPECT_EQ(LoadJson(result)["generator"]["was_the_limit"], true);
 }
 
 TEST(LoadReport, APercentileNeedsTenValuesBeyondIt) {
