@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
     return absl::InternalError("gRPC can't start a server; the log has its reason");
   }
   server->SetServing(false);
-  impl.services->AcceptAll(impl.pollers->queue());
+  impl.services->AcceptAll(impl.pollers.get());
   impl.health.AcceptAll(impl.pollers->queue());
   impl.pollers->Start();
   impl.listener->Start([acceptor = impl.acceptor.get()](int listening_fd, int fd) {

@@ -144,12 +144,12 @@ void Services::Register(grpc::ServerBuilder* builder) {
   builder->RegisterService(&impl_->oip);
 }
 
-void Services::AcceptAll(grpc::ServerCompletionQueue* queue) {
+void Services::AcceptAll(Pollers* pollers) {
   for (const auto& [method, waiting] : impl_->unary) {
-    for (int i = 0; i < waiting; ++i) UnaryCall::Accept(method, queue);
+    for (int i = 0; i < waiting; ++i) UnaryCall::Accept(method, pollers);
   }
   for (const StreamMethod& method : impl_->streams) {
-    for (int i = 0; i < kWaitingSmallCalls; ++i) StreamCall::Accept(method, queue);
+    for (int i = 0; i < kWaitingSmallCalls; ++i) StreamCall::Accept(method, pollers->queue());
   }
 }
 

@@ -29,7 +29,7 @@ class Services {
 
   void Register(grpc::ServerBuilder* builder);
   // Waits for calls of every method, so many of each that a burst need not wait for a poller.
-  void AcceptAll(grpc::ServerCompletionQueue* queue);
+  void AcceptAll(Pollers* pollers);
   // Full names, for health.
   static std::vector<std::string> Names();
 

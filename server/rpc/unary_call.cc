@@ -12,15 +12,16 @@ Clock::time_point DeadlineOf(const grpc::ServerContext& context) {
   return Clock::now() + (deadline - std::chrono::system_clock::now());
 }
 
-void UnaryCall::Accept(const UnaryMethod& method, grpc::ServerCompletionQueue* queue) {
-  auto call = std::make_shared<UnaryCall>(method, queue);
+void UnaryCall::Accept(const UnaryMethod& method, Pollers* pollers) {
+  auto call = std::make_shared<UnaryCall>(method, pollers);
   call->self_ = call;
   call->context_.AsyncNotifyWhenDone(&call->over_);
-  method.accept(&call->context_, &call->body, &call->responder_, queue, &call->accepted_);
+  method.accept(&call->context_, &call->body, &call->responder_, pollers->queue(),
+                &call->accepted_);
 }
 
-UnaryCall::UnaryCall(const UnaryMethod& method, grpc::ServerCompletionQueue* queue)
-    : Exchange(method.name, method.observer), method_(method), queue_(queue) {
+UnaryCall::UnaryCall(const UnaryMethod& method, Pollers* pollers)
+    : Exchange(method.name, method.observer), method_(method), pollers_(pollers) {
   accepted_ = [this](bool ok) { OnAccepted(ok); };
   sent_ = [this](bool) { OnEvent(); };
   over_ = [this](bool ok) { OnOver(ok); };
@@ -38,11 +39,15 @@ void UnaryCall::OnAccepted(bool ok) {
   era_ = method_.live->Begin();
   arrival = Clock::now();
   deadline = DeadlineOf(context_);
-  Accept(method_, queue_);
+  Accept(method_, pollers_);
   method_.handler(self_);
 }
 
 void UnaryCall::Send(absl::StatusOr<grpc::ByteBuffer> answer) {
+  pollers_->Post([this, answer = std::move(answer)] { SendNow(answer); });
+}
+
+void UnaryCall::SendNow(const absl::StatusOr<grpc::ByteBuffer>& answer) {
   if (answer.ok()) {
     responder_.Finish(*answer, grpc::Status::OK, &sent_);
     return;

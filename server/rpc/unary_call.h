@@ -31,20 +31,21 @@ struct UnaryMethod {
 // last event: two for a call (answer sent, call over), one for a wait that the shutdown ended.
 class UnaryCall final : public Exchange, public std::enable_shared_from_this<UnaryCall> {
  public:
-  // `method` and `queue` outlive the call. Each accepted call begins the wait for the next.
-  static void Accept(const UnaryMethod& method, grpc::ServerCompletionQueue* queue);
+  // `method` and `pollers` outlive the call. Each accepted call begins the wait for the next.
+  static void Accept(const UnaryMethod& method, Pollers* pollers);
 
-  UnaryCall(const UnaryMethod& method, grpc::ServerCompletionQueue* queue);
+  UnaryCall(const UnaryMethod& method, Pollers* pollers);
   ~UnaryCall() override;
 
  private:
   void Send(absl::StatusOr<grpc::ByteBuffer> answer) override;
+  void SendNow(const absl::StatusOr<grpc::ByteBuffer>& answer);
   void OnAccepted(bool ok);
   void OnOver(bool ok);
   void OnEvent();
 
   const UnaryMethod& method_;
-  grpc::ServerCompletionQueue* const queue_;
+  Pollers* const pollers_;
   grpc::ServerContext context_;
   grpc::ServerAsyncResponseWriter<grpc::ByteBuffer> responder_{&context_};
   Event accepted_, sent_, over_;
