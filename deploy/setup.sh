@@ -8,8 +8,8 @@ build=(g++ cmake make ninja-build pkg-config ccache git ca-certificates
   libgrpc++-dev libprotobuf-dev protobuf-compiler protobuf-compiler-grpc libabsl-dev
   libdnnl-dev libhwy-dev libspdlog-dev prometheus-cpp-dev nlohmann-json3-dev libcli11-dev
   libgtest-dev libgmock-dev libbenchmark-dev)
-test=(python3 python3-numpy curl)
-containers=(docker.io docker-compose iptables debootstrap curl prometheus haproxy)
+test=(python3 python3-numpy python3-yaml python3-jsonschema curl)
+containers=(docker.io docker-compose iptables debootstrap curl prometheus haproxy systemd)
 peers=(python3-venv python3-torch libopenblas0-pthread)
 
 wanted=()
