@@ -184,8 +184,9 @@ absl::Status TakeApart(const Inputs& inputs, InferQuestion* question) {
   const int64_t b = shape[0], n = shape[1];
   // Without a zero the shape can't promise more than the bytes that came.
   if (b < 1 || n < 1 || shape[2] < 1) {
-    return InvalidField("items", "shape ", ShapeText(shape),
-                        "; a batch [B, N, d_f] has one sequence, one item and one feature at least");
+    return InvalidField(
+        "items", "shape ", ShapeText(shape),
+        "; a batch [B, N, d_f] has one sequence, one item and one feature at least");
   }
   absl::Status status = CheckPadded(inputs.key_mask, "key_mask", {b, n});
   status.Update(CheckPadded(inputs.attention_mask, "attention_mask", {b, n, n}));
@@ -353,6 +354,7 @@ absl::Status ReadInferRequest(ByteRange bytes, InferRequest* request) {
   WireReader reader(bytes, "ModelInferRequest");
   WireField field;
   std::string rest;
+  rest.reserve(256);
   while (reader.Next(&field)) {
     if (field.number == ModelInferRequest::kRawInputContentsFieldNumber &&
         field.type == WireType::kBytes) {
@@ -383,7 +385,8 @@ absl::StatusOr<InferQuestion> ReadQuestion(const InferRequest& request, ByteAren
 
 grpc::ByteBuffer WriteInferResponse(const InferAnswerHeader& header, std::vector<Answer> answers) {
   OutputWriter outputs(header, answers);
-  ModelInferResponse response;
+  SmallArena memory;
+  auto& response = memory.Make<ModelInferResponse>();
   response.set_model_name(header.model.name);
   response.set_model_version(absl::StrCat(header.model.version));
   response.set_id(header.id);

@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <google/protobuf/arena.h>
 #include <grpcpp/support/byte_buffer.h>
 
 #include <array>
@@ -20,9 +21,23 @@
 
 namespace attend {
 
+// Memory for one small message with its parts, most often without an allocation.
+class SmallArena {
+ public:
+  template <typename Message>
+  Message& Make() {
+    return *google::protobuf::Arena::CreateMessage<Message>(&arena_);
+  }
+
+ private:
+  alignas(8) char block_[2048];
+  google::protobuf::Arena arena_{block_, sizeof(block_)};
+};
+
 // A ModelInferRequest with its raw contents left where they are.
 struct InferRequest {
-  inference::ModelInferRequest header;  // all but raw_input_contents
+  SmallArena memory;
+  inference::ModelInferRequest& header = memory.Make<inference::ModelInferRequest>();  // the rest
   std::vector<ByteRange> raw;
 };
 

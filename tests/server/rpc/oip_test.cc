@@ -189,10 +189,68 @@ TEST_F(OipTest, EveryRuleOfTheProtocolHasItsError) {
   EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
 }
 
+TEST_F(OipTest, ContentsAreCheckedAgainstShapeAndDatatype) {
+  ModelInferRequest request = Question(2);
+  request.clear_raw_input_contents();
+  ExpectInvalid(request, "needs 32 bytes, but 0 came");
+  request.mutable_inputs(0)->mutable_contents()->add_int64_contents(1);  // of another kind
+  ExpectInvalid(request, "needs 32 bytes, but 0 came");
+  request.mutable_inputs(0)->set_datatype("FP16");
+  ExpectInvalid(request, "FP16 has no typed contents");
+  request = Question(2);
+  AddInput("key_mask", "FP32", {2}, std::string(8, '\0'), &request);
+  ExpectInvalid(request, "key_mask");
+  request = Question(2);
+  AddInput("attention_bias", "FP32", {2, 3}, std::string(24, '\0'), &request);
+  ExpectInvalid(request, "attention_bias");
+  request = Question(2);
+  (*request.add_outputs()->mutable_parameters())["classification"].set_int64_param(2);
+  ExpectInvalid(request, "classification is not supported");
+  request = Question(2);
+  for (int i = 0; i < 2; ++i) request.add_outputs()->set_name("values");
+  ExpectInvalid(request, "values: the output is asked for twice");
+  request.mutable_outputs()->RemoveLast();
+  (*request.mutable_outputs(0)->mutable_parameters())["datatype"].set_string_param("BF16");
+  ExpectInvalid(request, "use FP32 or FP16");
+}
+
+TEST_F(OipTest, TheHighestVersionIsTheDefaultAndOtherParametersAreIgnored) {
+  ModelInferRequest request = Question(3);
+  (*request.mutable_parameters())["triton_enable_empty_final_response"].set_bool_param(true);
+  (*request.mutable_parameters())["binary_data_output"].set_string_param("yes");
+  ModelInferResponse response;
+  ASSERT_TRUE(Infer(request, &response).ok());
+  EXPECT_EQ(response.model_name(), "small");
+  EXPECT_EQ(response.model_version(), "1");
+  EXPECT_EQ(response.id(), "");
+  EXPECT_EQ(response.parameters_size(), 0);
+  EXPECT_FALSE(response.outputs(0).has_contents());
+  EXPECT_EQ(response.raw_output_contents(0), NativeValues(MakeQuestion(3)));
+  request.set_model_version("1");
+  EXPECT_TRUE(Infer(request, &response).ok());
+  request.set_model_version("7");
+  EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::NOT_FOUND);
+  request.set_model_version("newest");
+  EXPECT_EQ(Infer(request, &response).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+}
+
+TEST_F(OipTest, CausalIsAParameter) {
+  ModelInferRequest request = Question(5);
+  (*request.mutable_parameters())["causal"].set_string_param("true");
+  ExpectInvalid(request, "causal: expected a bool");
+  (*request.mutable_parameters())["causal"].set_bool_param(true);
+  ModelInferResponse response;
+  ASSERT_TRUE(Infer(request, &response).ok());
+  v1::AttendRequest native = MakeQuestion(5);
+  EXPECT_NE(response.raw_output_contents(0), NativeValues(native));
+  native.set_causal(true);
+  EXPECT_EQ(response.raw_output_contents(0), NativeValues(native));
+}
+
 TEST_F(OipTest, AShapeThatPromisesMoreThanItsBytesIsRefused) {
   constexpr int64_t kMany = 1'000'000'000'000;
-  for (const std::vector<int64_t>& shape : std::vector<std::vector<int64_t>>{
-           {kMany, 0, 4}, {kMany, 5, 0}, {kMany, 0, 0}, {0, 5, 4}}) {
+  for (const std::vector<int64_t>& shape :
+       std::vector<std::vector<int64_t>>{{kMany, 0, 4}, {kMany, 5, 0}, {kMany, 0, 0}, {0, 5, 4}}) {
     ModelInferRequest request;
     request.set_model_name("small");
     AddInput("items", "FP32", shape, "", &request);
@@ -277,6 +335,15 @@ TEST_F(OipTest, ServerAndModelDescribeThemselves) {
   inference::RepositoryIndexResponse index;
   ASSERT_TRUE(stub_->RepositoryIndex(c7.get(), {}, &index).ok());
   EXPECT_EQ(index.models(0).state(), "READY");
+}
+
+TEST_F(OipTest, TheServerSaysWhoItIs) {
+  grpc::ClientContext context;
+  inference::ServerMetadataResponse metadata;
+  ASSERT_TRUE(stub_->ServerMetadata(&context, {}, &metadata).ok());
+  EXPECT_EQ(metadata.name(), "attend");
+  EXPECT_THAT(metadata.extensions(),
+              ElementsAre("model_configuration", "model_repository", "statistics", "parameters"));
 }
 
 TEST_F(OipTest, LoadingByCallsIsOffUnlessEnabled) {
