@@ -168,6 +168,7 @@ def refusals(client):
     refused("NOT_FOUND", "absent", lambda: client.infer("absent", [items]))
     refused("NOT_FOUND", "7", lambda: client.infer("exact", [items], model_version="7"))
     refused("DEADLINE_EXCEEDED", "", infer(*inputs(items=np.tile(ITEMS, (2000, 1))), timeout=1))
+    refused("UNIMPLEMENTED", "gzip", infer(items, compression_algorithm="gzip"))
     refused("UNIMPLEMENTED", "", client.get_system_shared_memory_status)
     refused("UNIMPLEMENTED", "", client.get_log_settings)
     refused("UNIMPLEMENTED", "", client.get_trace_settings)
