@@ -52,8 +52,10 @@ base_image() {
   timeout 60 docker pull -q "$base" 2>/dev/null || import_rootfs "$base"
 }
 
-# Content decides whether the image is built again: Docker's own layer cache.
+# Content decides whether the image is built again: Docker's own layer cache. With ATTEND_IMAGE_AS_IS=1 the
+# image `attend` is taken as it is.
 attend_image() {
+  [ "${ATTEND_IMAGE_AS_IS:-}" = 1 ] && return
   base_image
   docker build --network host -q -f "$source_dir/deploy/Dockerfile" -t attend "$source_dir" >/dev/null
 }
