@@ -64,6 +64,18 @@ double RequestQueue::Backlog(const LaneKey& key, double weight, double extra) co
   return backlog;
 }
 
+double RequestQueue::LongestWait(const LaneKey& key, double weight, double extra) const {
+  double own = extra, weights = weight;
+  for (const auto& [other, lane] : queued_.lanes()) {
+    if (other == key) {
+      own += lane.cost();
+    } else if (!lane.empty()) {
+      weights += lane.limits.weight;
+    }
+  }
+  return own * weights / weight;
+}
+
 std::chrono::milliseconds RequestQueue::RetryAfter(double backlog) const {
   constexpr double kLongest = 60;
   const double seconds = std::clamp(backlog / options_.workers, 1e-3, kLongest);
@@ -102,11 +114,10 @@ absl::Status RequestQueue::Check(const PendingRequest& request, const QueueEntry
   }
   // One request is let into an empty lane however much it costs.
   const auto lane = queued_.lanes().find(entry.lane);
-  const double backlog = Backlog(entry.lane, weight, entry.cost);
-  if (lane != queued_.lanes().end() && !lane->second.empty() &&
-      backlog > options_.max_queued_cost) {
-    return full("this request would be done after ", backlog,
-                " s of computing, --max-queued-cost is ", options_.max_queued_cost, " s");
+  const double wait = LongestWait(entry.lane, weight, entry.cost);
+  if (lane != queued_.lanes().end() && !lane->second.empty() && wait > options_.max_queued_cost) {
+    return full("this request could be done after ", wait, " s of computing, --max-queued-cost is ",
+                options_.max_queued_cost, " s");
   }
   if (SurelyLate(entry, now)) {
     return Refuse(RefusalReason::kPredicted,

@@ -130,6 +130,9 @@ class RequestQueue {
   // other lane has had no more than its share beside it.
   double Backlog(const LaneKey& key, double weight, double extra) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same if each lane that waits now keeps getting requests, as in overload.
+  double LongestWait(const LaneKey& key, double weight, double extra) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::chrono::milliseconds RetryAfter(double backlog) const;
 
   // Hands a request out with `status`: a queued one is gone, a running one stays until Finish.

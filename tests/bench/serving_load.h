@@ -45,6 +45,7 @@ struct LoadFigures {
   double offered_rate = 0, achieved_rate = 0, refused_rate = 0;  // calls/s
   double items_per_second = 0;
   double p50 = 0, p99 = 0;  // ms; 0 with too few answers to tell
+  double compute_p99 = 0;   // ms, as the server said
   int64_t answered = 0;
 };
 

@@ -91,6 +91,7 @@ class Drain : public ::testing::Test {
  protected:
   // Load until the server has ended, with `signal_it` called in the midst of it.
   void Load(ServerProcess& server, int64_t longest, const std::function<void()>& signal_it) {
+    ASSERT_NE(server.grpc_address, "") << server.process.err();
     std::deque<Caller> callers;
     for (int i = 0; i < kCallers; ++i) {
       callers.emplace_back(server.grpc_address, longest, &answered_);

@@ -303,6 +303,20 @@ TEST_F(BatcherTest, ALongRequestThatWaitsDoesNotShutShortOnesOut) {
   Release();
 }
 
+TEST_F(BatcherTest, AShareThatOthersCanFillAgainCountsAgainstTheBoundHoweverLittleTheyWaitWith) {
+  Batcher& batcher = Start({.max_queued_cost = milliseconds(101)});
+  const Served other = ServeFake("other");
+  Hold(batcher);
+  batcher.Enqueue(Request(other, 1, NewFate()));
+  const std::vector<Fate*> fates = NewFates(50);
+  for (Fate* fate : fates) batcher.Enqueue(Request(model_, 1, *fate));
+  Fate& refused = NewFate();
+  batcher.Enqueue(Request(model_, 1, refused));
+  for (Fate* fate : fates) EXPECT_EQ(fate->times(), 0);
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kResourceExhausted);
+  Release();
+}
+
 TEST_F(BatcherTest, AModelsOwnQueueLimitHoldsForItAlone) {
   Batcher& batcher = Start();
   ModelBatchingOptions own;
