@@ -10,7 +10,7 @@ build=(g++ cmake make ninja-build pkg-config ccache git ca-certificates
   libgtest-dev libgmock-dev libbenchmark-dev)
 test=(python3 python3-numpy python3-yaml python3-jsonschema curl)
 containers=(docker.io docker-compose iptables debootstrap curl prometheus haproxy systemd)
-peers=(python3-venv python3-torch libopenblas0-pthread)
+peers=(python3-torch libopenblas0-pthread)
 
 wanted=()
 for set in "${@:-build}"; do
