@@ -69,7 +69,7 @@ double RequestQueue::LongestWait(const LaneKey& key, double weight, double extra
   for (const auto& [other, lane] : queued_.lanes()) {
     if (other == key) {
       own += lane.cost();
-    } else if (!lane.empty()) {
+    } else {
       weights += lane.limits.weight;
     }
   }

@@ -130,7 +130,8 @@ class RequestQueue {
   // other lane has had no more than its share beside it.
   double Backlog(const LaneKey& key, double weight, double extra) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The same if each lane that waits now keeps getting requests, as in overload.
+  // The same if each lane that waits or was served just now keeps getting requests, as in
+  // overload.
   double LongestWait(const LaneKey& key, double weight, double extra) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::chrono::milliseconds RetryAfter(double backlog) const;

@@ -290,10 +290,11 @@ TEST_F(BatcherTest, QueuedCostIsBoundedButOneRequestOfASizeIsAlwaysLetIn) {
 }
 
 TEST_F(BatcherTest, ALongRequestThatWaitsDoesNotShutShortOnesOut) {
-  Batcher& batcher = Start({.max_queued_cost = milliseconds(101)});
+  Batcher& batcher = Start({.max_queued_cost = milliseconds(151)});
   Hold(batcher);
   batcher.Enqueue(Request(model_, 5000, NewFate()));
-  // By the time that they are done the long one has had as much as they: 2 * 50 ms.
+  // By the time that they are done the long one and the blocker's model may each have had as much
+  // as they: 3 * 50 ms.
   const std::vector<Fate*> fates = NewFates(50);
   for (Fate* fate : fates) batcher.Enqueue(Request(model_, 1, *fate));
   Fate& refused = NewFate();
@@ -304,8 +305,8 @@ TEST_F(BatcherTest, ALongRequestThatWaitsDoesNotShutShortOnesOut) {
 }
 
 TEST_F(BatcherTest, AShareThatOthersCanFillAgainCountsAgainstTheBoundHoweverLittleTheyWaitWith) {
-  Batcher& batcher = Start({.max_queued_cost = milliseconds(101)});
-  const Served other = ServeFake("other");
+  Batcher& batcher = Start({.max_queued_cost = milliseconds(151)});
+  const Served other = ServeFake("other");  // and the blocker's: 3 * 50 ms
   Hold(batcher);
   batcher.Enqueue(Request(other, 1, NewFate()));
   const std::vector<Fate*> fates = NewFates(50);
