@@ -14,6 +14,7 @@
 #include "server/batching/batcher.h"
 #include "server/drain.h"
 #include "server/flags.h"
+#include "server/idle_trim.h"
 #include "server/models.h"
 #include "server/observe/log.h"
 #include "server/observe/metrics.h"
@@ -148,6 +149,8 @@ int Serve(const Flags& flags) {
   (*server)->SetServing(true);
   LogCosts(registry);
   LogStart((*server)->address(), (*metrics_server)->address(), registry, batcher);
+  const IdleTrim trim(
+      [&batcher] { return batcher.load().open_jobs == 0 && batcher.queue().requests == 0; });
   const bool clean = drain.Run({flags.drain_delay, flags.grace_period}, batcher, **server);
   metrics.SampleWith(nullptr);
   return clean ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 import unittest
 import urllib.request
 import zlib
@@ -148,6 +149,20 @@ class Limits(unittest.TestCase):
             connection.body(1, message(bytes(30 * MIB), claimed=31 * MIB))
         self.assertLess(self.resident_mib() - before, 150)  # 300 MiB were offered
         self.assert_serves()
+
+    def test_memory_of_large_bodies_is_given_back(self):
+        self.start("--max-message-bytes", "128MiB")
+        before = self.resident_mib()
+        for _ in range(2):  # and not the first time alone
+            connection = self.connect()
+            connection.call(1)
+            connection.body(1, message(bytes(120 * MIB), claimed=121 * MIB))
+            self.assertGreater(self.resident_mib() - before, 100)
+            connection.close()
+            end = time.monotonic() + 60
+            while self.resident_mib() - before > 50 and time.monotonic() < end:
+                time.sleep(0.1)
+            self.assertLess(self.resident_mib() - before, 50)
 
     def test_a_compressed_body_is_refused_before_it_is_inflated(self):
         self.start()
