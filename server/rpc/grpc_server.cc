@@ -2,6 +2,7 @@
 
 #include <grpc/grpc.h>
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -13,7 +14,6 @@
 #include "core/mutex.h"
 #include "server/rpc/completion_queue.h"
 #include "server/rpc/credentials.h"
-#include "server/rpc/health.h"
 #include "server/rpc/listener.h"
 #include "server/rpc/live_calls.h"
 #include "server/rpc/services.h"
@@ -23,8 +23,9 @@ namespace attend {
 namespace {
 
 // Once a process, before the first server is built.
-void EnableReflection() {
+void EnableHealthAndReflection() {
   static const bool enabled = [] {
+    grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     return true;
   }();
@@ -65,7 +66,6 @@ struct GrpcServer::Impl {
   LiveCalls live;
   LiveStreams streams;
   std::unique_ptr<Services> services;
-  Health health{Services::Names()};
   std::unique_ptr<Pollers> pollers;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
@@ -82,7 +82,7 @@ struct GrpcServer::Impl {
 
 bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
                              std::shared_ptr<grpc::ServerCredentials> credentials) {
-  EnableReflection();
+  EnableHealthAndReflection();
   grpc::ServerBuilder builder;
   // A message above the limit is refused by the handlers, which can say why; one far above it is
   // dropped before them.
@@ -97,7 +97,6 @@ bool GrpcServer::Impl::Build(const GrpcServerOptions& options,
   acceptor = builder.experimental().AddExternalConnectionAcceptor(
       Experimental::ExternalConnectionType::FROM_FD, std::move(credentials));
   services->Register(&builder);
-  health.Register(&builder);
   // One carries more calls than four workers compute; each more costs switches between them.
   const int threads =
       options.pollers > 0 ? options.pollers : std::max(1, serving.batcher->threads() / 4);
@@ -126,7 +125,6 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const GrpcServerOp
   }
   server->SetServing(false);
   impl.services->AcceptAll(impl.pollers.get());
-  impl.health.AcceptAll(impl.pollers->queue());
   impl.pollers->Start();
   impl.listener->Start([acceptor = impl.acceptor.get()](int listening_fd, int fd) {
     grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
@@ -149,7 +147,12 @@ std::string GrpcServer::address() const { return impl_->listener->address(); }
 
 int64_t GrpcServer::refused_connections() const { return impl_->listener->refused(); }
 
-void GrpcServer::Impl::TellHealth() { health.SetServing(serving_wanted && !stalled); }
+void GrpcServer::Impl::TellHealth() {
+  const bool healthy = serving_wanted && !stalled;
+  grpc::HealthCheckServiceInterface* health = server->GetHealthCheckService();
+  for (const std::string& name : Services::Names()) health->SetServingStatus(name, healthy);
+  health->SetServingStatus("", healthy);
+}
 
 void GrpcServer::SetServing(bool serving) {
   MutexLock lock(&impl_->mutex);
