@@ -38,13 +38,10 @@ int UsableCpus(const std::string& root, int affinity) {
   return std::max(1, static_cast<int>(std::floor(cpus)));
 }
 
-std::vector<int> CpusToPin(int threads) {
-  return CpusToPin(threads, AllowedCpus(), static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)));
-}
+std::vector<int> CpusToPin(int threads) { return CpusToPin(threads, AllowedCpus()); }
 
-std::vector<int> CpusToPin(int threads, const std::vector<int>& allowed, int online) {
-  const int count = static_cast<int>(allowed.size());
-  return count == threads && count < online ? allowed : std::vector<int>();
+std::vector<int> CpusToPin(int threads, const std::vector<int>& allowed) {
+  return static_cast<int>(allowed.size()) == threads ? allowed : std::vector<int>();
 }
 
 void PinThread(std::thread& thread, int cpu) {

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""side_by_side.py ATTEND_BENCH: one attention layer by Attend and by what users would call instead.
+"""side_by_side.py ATTEND_BENCH [THREADS]...: one attention layer by Attend and by what users would call instead.
 
 Every pair is run in turns, Attend then the peer, on as many threads; the ratio is the median over
 the pairs. A peer's ratio above 1 is a win of Attend, below 1 a loss. Mixed lengths are given to the
-peer one by one, and as one padded batch with a mask.
+peer one by one, and as one padded batch with a mask. Before each turn on several threads there is a
+pause, for some peers' threads spin for a while after their work on the cores that the other needs,
+and a run that is not timed.
 """
 import statistics
 import subprocess
@@ -162,18 +164,24 @@ def batches(lengths, d, padded):
     return [(random.standard_normal((len(g), max(g), d)).astype(np.float32), g) for g in groups]
 
 
-def compare(attend, run, work, seconds=2.0):
-    def timed():
+def compare(attend, run, work, pause, seconds=2.0):
+    def peer():
         start = time.perf_counter()
         for x, lengths in work:
             run(x, lengths)
         return time.perf_counter() - start
-    attend.run(), timed()
+
+    def turn(measure):
+        if pause:
+            time.sleep(pause)
+            measure()
+        return measure()
+    attend.run(), peer()
     ratios, ours = [], []
     end = time.perf_counter() + seconds
     while len(ratios) < 7 or time.perf_counter() < end:
-        ours.append(attend.run())
-        ratios.append(timed() / ours[-1])
+        ours.append(turn(attend.run))
+        ratios.append(turn(peer) / ours[-1])
     return statistics.median(ratios), statistics.median(ours)
 
 
@@ -182,13 +190,14 @@ def main():
     cases = [("N=512", 768, 12, [512], ["one"]), ("N=128", 768, 12, [128], ["one"]),
              ("N=2048", 768, 12, [2048], ["one"]), ("N=32", 384, 12, [32], ["one"]),
              ("mixed", 768, 12, MIXED, ["one", "padded"])]
-    for threads in (1, 2):
+    for threads in [int(t) for t in sys.argv[2:]] or (1, 2):
+        pause = 0.1 if threads > 1 else 0
         for name, d, heads, lengths, forms in cases:
             attend = Attend(bench, threads, d, heads, lengths)
             worst = {}
             for peer, run in peers(threads, d, heads):
                 for form in forms:
-                    ratio, ours = compare(attend, run, batches(lengths, d, form == "padded"))
+                    ratio, ours = compare(attend, run, batches(lengths, d, form == "padded"), pause)
                     worst[form] = min(ratio, worst.get(form, ratio))
                     print(f"{name:8} {threads} thread(s) {form:7} Attend {ours * 1e3:9.3f} ms  "
                           f"{ratio:6.2f}x of {peer}", flush=True)
