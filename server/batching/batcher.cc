@@ -179,9 +179,10 @@ absl::Status Batcher::Impl::Submit(const std::shared_ptr<RunningBatch>& batch,
                             });
   if (!forward.ok()) return forward.status();
   auto job = std::make_shared<BatchJob>(
-      batch->model, *std::move(forward), options.thread_time,
+      batch->model, *std::move(forward), options.thread_time, options.now,
       [this, model = batch->model, cost = batch->cost, terms](const BatchJob::Measured& measured) {
         if (measured.whole) model->cost->Learn(*model->model, terms, measured.seconds);
+        queue.LearnStretch(measured.seconds, measured.elapsed);
         observer->OnBatchFinished({model->name, model->version, Nanoseconds(cost),
                                    Nanoseconds(measured.seconds), measured.flop});
       });

@@ -78,7 +78,7 @@ double RequestQueue::LongestWait(const LaneKey& key, double weight, double extra
 
 std::chrono::milliseconds RequestQueue::RetryAfter(double backlog) const {
   constexpr double kLongest = 60;
-  const double seconds = std::clamp(backlog / options_.workers, 1e-3, kLongest);
+  const double seconds = std::clamp(stretch_ * backlog / options_.workers, 1e-3, kLongest);
   return std::chrono::ceil<std::chrono::milliseconds>(std::chrono::duration<double>(seconds));
 }
 
@@ -114,9 +114,9 @@ absl::Status RequestQueue::Check(const PendingRequest& request, const QueueEntry
   }
   // One request is let into an empty lane however much it costs.
   const auto lane = queued_.lanes().find(entry.lane);
-  const double wait = LongestWait(entry.lane, weight, entry.cost);
+  const double wait = stretch_ * LongestWait(entry.lane, weight, entry.cost);
   if (lane != queued_.lanes().end() && !lane->second.empty() && wait > options_.max_queued_cost) {
-    return full("this request could be done after ", wait, " s of computing, --max-queued-cost is ",
+    return full("this request could be done after ", wait, " s of a worker, --max-queued-cost is ",
                 options_.max_queued_cost, " s");
   }
   if (SurelyLate(entry, now)) {
@@ -124,6 +124,14 @@ absl::Status RequestQueue::Check(const PendingRequest& request, const QueueEntry
                   "the deadline can't be met: what waits already takes longer");
   }
   return absl::OkStatus();
+}
+
+void RequestQueue::LearnStretch(double computed, double elapsed) {
+  if (computed <= 0) return;
+  constexpr double kMemory = 0.5, kMost = 10;  // seconds of computing; of a CPU at least a tenth
+  const double seen = std::clamp(elapsed / computed, 1.0, kMost);
+  MutexLock lock(&mutex_);
+  stretch_ += (seen - stretch_) * std::min(1.0, computed / kMemory);
 }
 
 uint64_t RequestQueue::Add(PendingRequest request, double cost, Clock::time_point now,

@@ -26,7 +26,7 @@ struct QueueOptions {
   PolicyOptions policy;
   LaneLimits limits;  // where a model does not say otherwise
   int64_t max_queued_requests = 0;
-  double max_queued_cost = 0;  // seconds of one worker until a request is done
+  double max_queued_cost = 0;  // seconds of one worker's clock until a request is done
   int workers = 1;
   std::function<double()> virtual_time;
   std::function<int64_t()> held_bytes;
@@ -83,6 +83,10 @@ class RequestQueue {
   // How long the workers need for what is queued and running.
   std::chrono::milliseconds RetryAfter() const;
 
+  // Tiles that computed for so many seconds took so many by the clock: where others use the
+  // workers' CPUs, waits are longer than the cost of what waits.
+  void LearnStretch(double computed, double elapsed);
+
   // The next batch, if one may go now. std::bad_alloc changes nothing.
   std::optional<TakenBatch> Take(Clock::time_point now);
   // Ends the request that would go next, if one may, with `status`.
@@ -134,7 +138,7 @@ class RequestQueue {
   // overload.
   double LongestWait(const LaneKey& key, double weight, double extra) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::chrono::milliseconds RetryAfter(double backlog) const;
+  std::chrono::milliseconds RetryAfter(double backlog) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   // Hands a request out with `status`: a queued one is gone, a running one stays until Finish.
   void End(Live& live, absl::Status status, Orders& orders) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -154,6 +158,7 @@ class RequestQueue {
   std::set<std::pair<Clock::time_point, uint64_t>> alarms_ ABSL_GUARDED_BY(mutex_);
   int64_t running_ ABSL_GUARDED_BY(mutex_) = 0;  // requests
   double running_cost_ ABSL_GUARDED_BY(mutex_) = 0;
+  double stretch_ ABSL_GUARDED_BY(mutex_) = 1;  // clock time a second of computing takes
   uint64_t next_handle_ ABSL_GUARDED_BY(mutex_) = 1;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 

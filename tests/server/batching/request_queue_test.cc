@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/batching/refusal.h"
 #include "tests/server/batching/fakes.h"
 
 namespace attend {
@@ -295,6 +296,29 @@ TEST_F(Deadlines, ARequestThatIsDueBeforeTheBacklogIsNotHeldAgainstIt) {
   for (int i = 0; i < 70; ++i) Add(Clock::time_point::max(), 0.002);
   Add(kDeadline, 0.002);
   EXPECT_THAT(Reasons(), ::testing::IsEmpty());
+}
+
+// The bound on what waits, 100 s, holds by the clock where others use the workers' CPUs.
+TEST_F(Deadlines, WhereComputingTakesTwiceAsLongByTheClockHalfAsMuchMayWait) {
+  const auto fill = [&] {
+    int accepted = 0;
+    for (orders_.deliver.clear(); orders_.deliver.empty(); ++accepted) {
+      Add(Clock::time_point::max(), 5);
+    }
+    return accepted - 1;
+  };
+  EXPECT_EQ(fill(), 20);
+  const auto retry_after = *RetryAfterOf(orders_.deliver.front().answer.status());
+  while (queue_.Take(kStart)) {
+  }
+  queue_.LearnStretch(100, 200);
+  EXPECT_EQ(fill(), 10);
+  EXPECT_GE(*RetryAfterOf(orders_.deliver.front().answer.status()), retry_after);
+  queue_.LearnStretch(0, 1);      // nothing was computed: nothing is learned
+  queue_.LearnStretch(100, 100);  // they have gone
+  while (queue_.Take(kStart)) {
+  }
+  EXPECT_EQ(fill(), 20);
 }
 
 }  // namespace
