@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "attend/v1/attend.grpc.pb.h"
 #include "tests/end_to_end/process.h"
@@ -89,6 +90,11 @@ class Caller {
 
 class Drain : public ::testing::Test {
  protected:
+  // A server whose queue takes all that comes: how long that may wait is for other tests.
+  static std::vector<std::string> With(std::vector<std::string> flags) {
+    flags.insert(flags.end(), {"--log-level=debug", "--max-queued-cost=1h"});
+    return flags;
+  }
   // Load until the server has ended, with `signal_it` called in the midst of it.
   void Load(ServerProcess& server, int64_t longest, const std::function<void()>& signal_it) {
     ASSERT_NE(server.grpc_address, "") << server.process.err();
@@ -143,7 +149,7 @@ class Drain : public ::testing::Test {
 const char kAbandoned[] = "shut down before the answer was computed";
 
 TEST_F(Drain, AtOnceAnswersAllThatWasAcceptedAndRefusesTheRest) {
-  ServerProcess server({"--drain-delay=0s", "--log-level=debug"});
+  ServerProcess server(With({"--drain-delay=0s"}));
   Load(server, 200, [&] { server.process.Signal(SIGTERM); });
   ExpectNoneLost();
   EXPECT_EQ(exit_code_, 0);
@@ -152,7 +158,7 @@ TEST_F(Drain, AtOnceAnswersAllThatWasAcceptedAndRefusesTheRest) {
 }
 
 TEST_F(Drain, WithADelayAnswersWhatComesMeanwhileToo) {
-  ServerProcess server({"--drain-delay=200ms", "--log-level=debug"});
+  ServerProcess server(With({"--drain-delay=200ms"}));
   Load(server, 200, [&] { server.process.Signal(SIGTERM); });
   ExpectNoneLost();
   EXPECT_EQ(exit_code_, 0);
@@ -161,7 +167,7 @@ TEST_F(Drain, WithADelayAnswersWhatComesMeanwhileToo) {
 }
 
 TEST_F(Drain, ASecondSignalCutsOffWhatIsLeft) {
-  ServerProcess server({"--drain-delay=1h", "--log-level=debug"});
+  ServerProcess server(With({"--drain-delay=1h"}));
   Load(server, 4000, [&] {
     server.process.Signal(SIGTERM);
     server.process.WaitForLine("draining");
@@ -174,7 +180,7 @@ TEST_F(Drain, ASecondSignalCutsOffWhatIsLeft) {
 }
 
 TEST_F(Drain, WhatIsLeftAfterTheGracePeriodIsCutOff) {
-  ServerProcess server({"--drain-delay=0s", "--grace-period=1ms", "--log-level=debug"});
+  ServerProcess server(With({"--drain-delay=0s", "--grace-period=1ms"}));
   Load(server, 4000, [&] { server.process.Signal(SIGTERM); });
   ExpectNoneLost();
   EXPECT_EQ(exit_code_, 1);
