@@ -18,6 +18,7 @@
 
 #include "attend/v1/attend.grpc.pb.h"
 #include "tests/end_to_end/process.h"
+#include "tests/end_to_end/question.h"
 
 namespace attend::testing {
 namespace {
@@ -28,15 +29,6 @@ constexpr int kCallers = 6;
 constexpr int kCallsOfEach = 1000;
 constexpr int kOpenOfEach = 32;
 constexpr int64_t kDemoFeatures = 13;
-
-v1::AttendRequest Question(int64_t n) {
-  v1::AttendRequest request;
-  request.set_model("demo");
-  request.mutable_items()->add_shape(n);
-  request.mutable_items()->add_shape(kDemoFeatures);
-  request.mutable_items()->set_data(std::string(n * kDemoFeatures * sizeof(float), '\0'));
-  return request;
-}
 
 // A connection of its own that always has calls open, each on its own but for their number.
 class Caller {
@@ -67,7 +59,7 @@ class Caller {
     int sent = 0;
     const auto send = [&] {
       auto* call = new Call;
-      call->reader = stub->AsyncAttend(&call->context, Question(1 + sent * 37 % longest_), &queue);
+      call->reader = stub->AsyncAttend(&call->context, Question(1 + sent * 37 % longest_, kDemoFeatures), &queue);
       call->reader->Finish(&call->response, &call->status, call);
       ++sent;
     };

@@ -12,6 +12,7 @@
 #include "attend/v1/attend.grpc.pb.h"
 #include "tests/end_to_end/http_get.h"
 #include "tests/end_to_end/process.h"
+#include "tests/end_to_end/question.h"
 
 namespace attend::testing {
 namespace {
@@ -45,15 +46,6 @@ int64_t DemoFeatures(v1::Attention::Stub& stub) {
   v1::ModelInfo info;
   EXPECT_TRUE(stub.GetModel(&context, request, &info).ok());
   return info.d_f();
-}
-
-v1::AttendRequest Question(int64_t n, int64_t d_f) {
-  v1::AttendRequest request;
-  request.set_model("demo");
-  request.mutable_items()->add_shape(n);
-  request.mutable_items()->add_shape(d_f);
-  request.mutable_items()->set_data(std::string(n * d_f * sizeof(float), '\0'));
-  return request;
 }
 
 // Calls begun at once and answered in any order.

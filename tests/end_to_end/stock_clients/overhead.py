@@ -10,31 +10,21 @@ call costs by ModelInfer over what it costs natively.
 import json
 import pathlib
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 
 import numpy as np
 
-from server import running
+from server import running, write_model
 
 D_F = 64
 
 
-def write_model(folder):
-    folder.mkdir(parents=True)
+def write_random_model(folder):
     random = np.random.default_rng(1)
-    weights = {f"{part}.weight": random.normal(0, D_F**-0.5, (D_F, D_F)).astype("<f4")
-               for part in ("query", "key", "value", "output")}
-    header, at = {}, 0
-    for name, weight in weights.items():
-        header[name] = {"dtype": "F32", "shape": weight.shape, "data_offsets": [at, at + weight.nbytes]}
-        at += weight.nbytes
-    text = json.dumps(header).encode()
-    (folder / "model.safetensors").write_bytes(
-        struct.pack("<Q", len(text)) + text + b"".join(w.tobytes() for w in weights.values()))
-    (folder / "attend.json").write_text(json.dumps({"kind": "attention", "num_heads": 4}))
+    write_model(folder, {f"{part}.weight": random.normal(0, D_F**-0.5, (D_F, D_F)).astype("<f4")
+                         for part in ("query", "key", "value", "output")}, {"num_heads": 4})
 
 
 def cpu_of(pid):
@@ -59,7 +49,7 @@ def main():
     pairs, concurrency = (int(argument) for argument in (sys.argv[2:] + ["21", "1"][len(sys.argv) - 2:]))
     rates, costs = [], []
     with tempfile.TemporaryDirectory() as root:
-        write_model(pathlib.Path(root, "layer", "1"))
+        write_random_model(pathlib.Path(root, "layer", "1"))
         with running([binaries / "attend-server", "--model-repository", root, "--threads", "1"]) as address:
             pid = int(pathlib.Path("/proc/thread-self/children").read_text())
             for pair in range(pairs):

@@ -52,19 +52,23 @@ def serving_exact_model(binaries, *flags):
             yield address, folder
 
 
-def write_exact_model(folder):
-    """Small integer weights, no scale and sparsemax: scores are integers, the weights of a row are
-    1/c over its c greatest scores and 0 elsewhere. So every number is exact in float32."""
+def write_model(folder, weights, config):
+    """A model's folder of float32 `weights` by name and the fields of its attend.json."""
     folder.mkdir(parents=True)
     header, at = {}, 0
-    for name, weight in W.items():
+    for name, weight in weights.items():
         header[name] = {"dtype": "F32", "shape": weight.shape, "data_offsets": [at, at + weight.nbytes]}
         at += weight.nbytes
     text = json.dumps(header).encode()
     (folder / "model.safetensors").write_bytes(
-        struct.pack("<Q", len(text)) + text + b"".join(w.tobytes() for w in W.values()))
-    (folder / "attend.json").write_text(
-        json.dumps({"kind": "attention", "scale": "none", "normalizer": "sparsemax"}))
+        struct.pack("<Q", len(text)) + text + b"".join(w.tobytes() for w in weights.values()))
+    (folder / "attend.json").write_text(json.dumps({"kind": "attention", **config}))
+
+
+def write_exact_model(folder):
+    """Small integer weights, no scale and sparsemax: scores are integers, the weights of a row are
+    1/c over its c greatest scores and 0 elsewhere. So every number is exact in float32."""
+    write_model(folder, W, {"scale": "none", "normalizer": "sparsemax"})
 
 
 def expected(items, allowed=None):
