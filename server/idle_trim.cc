@@ -13,7 +13,8 @@ namespace attend {
 namespace {
 
 constexpr std::chrono::seconds kBetweenLooks{2};
-constexpr int64_t kWorthIt = int64_t{64} << 20;
+constexpr int64_t kWorthAnInterruption = int64_t{64} << 20;
+constexpr int64_t kLeastWorthIt = int64_t{4} << 20;
 
 // Resident, and not in use through the allocator.
 int64_t UnusedBytes() {
@@ -40,14 +41,21 @@ IdleTrim::~IdleTrim() {
 
 void IdleTrim::Run() {
   int64_t kept = UnusedBytes();  // what a trim would not give back
+  int64_t worth = kWorthAnInterruption;
   MutexLock lock(&mutex_);
   while (!ending_) {
     changed_.wait_until(mutex_, std::chrono::steady_clock::now() + kBetweenLooks);
+    if (ending_) continue;
     const int64_t unused = UnusedBytes();
     kept = std::min(kept, unused);
-    if (ending_ || unused < kept + kWorthIt || !idle_()) continue;
-    malloc_trim(0);
-    kept = UnusedBytes();
+    if (!idle_()) {
+      worth = kWorthAnInterruption;
+    } else if (unused < kept + worth) {
+      worth = std::max(worth / 2, kLeastWorthIt);
+    } else {
+      malloc_trim(0);
+      kept = UnusedBytes();
+    }
   }
 }
 

@@ -10,7 +10,8 @@ namespace attend {
 
 // The allocator keeps what large bodies took: after three of 100 MB the process had 282 MB, and 27
 // MB once trimmed, as at its start. Trimming while requests are computed would cost them page
-// faults.
+// faults. The longer the server is idle, the less is worth a trim: large bodies are freed in steps,
+// and a look between two of them must not leave the rest behind.
 class IdleTrim {
  public:
   // Looks every few seconds, on a thread of its own. `idle` is called from it.
